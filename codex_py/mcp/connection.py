@@ -1,5 +1,7 @@
-"""The state of one connection to a server, until the reason for its end is known, and the time
-limits of requests. LIGHT."""
+"""The state of one connection to a server, and the time limits of requests. LIGHT.
+
+A connection lives until the reason for its end is known.
+"""
 
 import asyncio
 import re
@@ -14,13 +16,14 @@ from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, RequestFailed
 _OF_SESSIONS: Final = {-32001, -32000, -32600}
 """JSON-RPC error codes that servers send for an unknown session."""
 _FORGOTTEN: Final = (
-    r"(?i)\bsession\b.*\b(?:not found|not initialized|expired|unknown|invalid|not exist|no longer|terminated)\b"
+    r"(?i)\bsession\b.*\b"
+    r"(?:not found|not initialized|expired|unknown|invalid|not exist|no longer|terminated)\b"
     r"|\b(?:no|invalid|unknown|expired|no valid|no such)\b (?:\w+ )?session\b"
 )
-"""Matches their messages for an unknown session."""
+"""Matches the messages of servers for an unknown session."""
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
-"""Gets the progress, the total if known, and the server's message."""
+"""Takes a report of progress: the progress, the total if known, and the server's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class McpSession:
     send: Callable[
         [str, Mapping[str, Any], OnProgress | None], Awaitable[dict[str, Any]]
     ]
-    """Send one request and return its result. On cancellation, the server is notified. Raises
-    `RequestFailed`."""
+    """Send one request and return its result, or raise `RequestFailed`. On cancellation, the server
+    is notified."""
 
 
 class ServerConnection:
@@ -43,8 +46,8 @@ class ServerConnection:
 
     Args:
         elicit: asks the user a question from the server.
-        stray_output: gets each line on stdout that is not a message.
-        lost: called when the connection is lost, possibly several times.
+        stray_output: takes each line on stdout that is not a message.
+        lost: is called when the connection is lost, possibly several times.
     """
 
     def __init__(
@@ -68,21 +71,22 @@ class ServerConnection:
         """The reason why the connection was lost; None if only the exit of the process can explain
         it."""
         self._login_problem: str | None = None
+        """The reason why the server refuses our login."""
         self._refused: int | None = None
         """The HTTP status of the latest refused request."""
         self._is_in_session = False
         """True if the latest request named a session."""
         self._end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Has the message for the lost requests, once the reason for the end is known."""
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
     ) -> dict[str, Any]:
-        """Send one request.
-
-        If the connection is lost, wait for the reason, which becomes the error's message.
+        """Send one request, and return its result.
 
         Raises:
-            RequestFailed
+            RequestFailed: there is no result. If the connection is lost, the message is the reason,
+                which this waits for.
         """
         assert self.session is not None
         self._refused = None
@@ -90,16 +94,19 @@ class ServerConnection:
             return await self.session.send(method, params, on_progress)
         except RequestFailed as error:
             if error.code in {"ConnectionLost", "SessionLost"}:
-                raise RequestFailed(
-                    await asyncio.shield(self._end), error.code
-                ) from error
-            if self.refusal is None:
+                reason = await asyncio.shield(self._end)
+                raise RequestFailed(reason, error.code) from error
+            refusal = self.refusal
+            if refusal is None:
                 raise
-            raise RequestFailed(f"{error} ({self.refusal})") from error
+            raise RequestFailed(f"{error} ({refusal})") from error
 
     @property
     def refusal(self) -> str | None:
-        """The status of the latest refused request, and the reason if known: `HTTP 404 Not Found`."""
+        """The status of the latest request if it was refused, such as `HTTP 404 Not Found`.
+
+        The reason follows if it is known.
+        """
         if self._refused is None:
             return None
         try:
@@ -125,12 +132,14 @@ class ServerConnection:
         """True if the server refused the latest request because it no longer knows the session.
 
         The call did not run then.
+
         The specification demands 404. Servers modelled on the SDK's first examples answer 400, and
         some 200, with an error message. Most of them send a code that also means a timeout, so the
         message decides.
 
         Args:
             code: the code of the JSON-RPC error.
+            message: its message.
         """
         if not self._is_in_session:
             return False
@@ -138,14 +147,10 @@ class ServerConnection:
             case HTTPStatus.NOT_FOUND:
                 return True
             case HTTPStatus.BAD_REQUEST:
-                return (
-                    re.search("session|not initialized", message, re.IGNORECASE)
-                    is not None
-                )
-            case None:
-                return (
-                    code in _OF_SESSIONS and re.search(_FORGOTTEN, message) is not None
-                )
+                words = re.search("session|not initialized", message, re.IGNORECASE)
+                return words is not None
+            case None if code in _OF_SESSIONS:
+                return re.search(_FORGOTTEN, message) is not None
             case _:
                 return False
 
@@ -154,7 +159,7 @@ class ServerConnection:
         self._login_problem = problem
 
     def lose(self, reason: str | None = None) -> None:
-        """Note that the connection is lost. May be called again."""
+        """Note that the connection is lost. This may be called again, with a better reason."""
         self.is_lost = True
         self.reason = reason or self.reason
         self.closing.set()
@@ -182,7 +187,7 @@ class Deadlines:
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncGenerator[None]:
-        """Raise `TimeoutError` when the time is up."""
+        """Limit the time that the context may last. Raises a `TimeoutError` when it is up."""
         async with asyncio.timeout(seconds) as timeout:
             self._left_s[timeout] = None
             try:
@@ -196,13 +201,11 @@ class Deadlines:
         loop = asyncio.get_running_loop()
         self._pauses += 1
         for timeout, left_s in self._left_s.items():
-            if (
-                left_s is None
-                and (when := timeout.when()) is not None
-                and not timeout.expired()
-            ):
-                self._left_s[timeout] = when - loop.time()
-                timeout.reschedule(None)
+            deadline = timeout.when()
+            if left_s is not None or deadline is None or timeout.expired():
+                continue
+            self._left_s[timeout] = deadline - loop.time()
+            timeout.reschedule(None)
         try:
             yield
         finally:

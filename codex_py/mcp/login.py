@@ -1,4 +1,4 @@
-"""A stored login to a server, which signs the requests of a session and is renewed when it expires.
+"""Stored logins to servers: they sign the requests of a session, and are renewed when they expire.
 
 The SDK's `OAuthClientProvider` is used only to log in (see `oauth`). Here it would send one request
 at a time, not know when stored tokens expire, and start a login that nobody sees.
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codex_py.errors import ConfigError
 from codex_py.mcp.bounded import bounded_client
-from codex_py.protocol.json_fields import json_object
+from codex_py.protocol.json_fields import json_object, text_field
 
 _RENEW_TIMEOUT_S = 30.0
 _EARLY_S = 30.0
@@ -50,30 +50,38 @@ class McpLogin(BaseModel):
     """Our registration at the authorization server: `OAuthClientInformationFull` of the SDK."""
 
     def with_tokens(self, tokens: OAuthToken) -> "McpLogin":
-        """This login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6.
+        """Return this login with new tokens. The server may leave out fields that have not changed.
+
+        Source: RFC 6749, 5.1 and 6.
 
         Raises:
             ValidationError: the access token cannot be sent. The message quotes the token.
             OverflowError: the lifetime of the token is too large.
         """
-        expires_in = tokens.expires_in
-        return McpLogin.model_validate(
-            {
-                **dict(self),
-                "access_token": tokens.access_token,
-                "refresh_token": tokens.refresh_token or self.refresh_token,
-                "scope": tokens.scope or self.scope,
-                "expires_at": None if expires_in is None else time.time() + expires_in,
-            }
-        )
+        expires_at = None
+        if tokens.expires_in is not None:
+            expires_at = time.time() + tokens.expires_in
+        changed = {
+            "access_token": tokens.access_token,
+            "refresh_token": tokens.refresh_token or self.refresh_token,
+            "scope": tokens.scope or self.scope,
+            "expires_at": expires_at,
+        }
+        return McpLogin.model_validate({**dict(self), **changed})
 
     @property
     def is_old(self) -> bool:
-        return self.expires_at is not None and time.time() > self.expires_at - _EARLY_S
+        """True if the login has expired, or will soon."""
+        if self.expires_at is None:
+            return False
+        return time.time() > self.expires_at - _EARLY_S
 
 
 class LoginStore(Protocol):
-    """Stores the login to one server at one address. Its methods may block and raise `ConfigError`."""
+    """Stores the login to one server at one address.
+
+    Its methods may block and raise `ConfigError`.
+    """
 
     def read(self) -> str | None:
         """The stored text, or None."""
@@ -99,7 +107,7 @@ class StoredLogin(httpx2.Auth):
 
     Args:
         how_to_log_in: advice for the user.
-        on_problem: called before each answer is returned, with the reason of an authentication
+        on_problem: is called before each answer is returned, with the reason of an authentication
             failure, or with None after a success.
     """
 
@@ -113,7 +121,9 @@ class StoredLogin(httpx2.Auth):
         self._how_to_log_in = how_to_log_in
         self._on_problem = on_problem
         self._problem: str | None = None
+        """The reason why the latest renewal failed."""
         self._login: McpLogin | None = None
+        """The login in use; None before the first request, or if there is none."""
         self._lock = asyncio.Lock()
 
     async def async_auth_flow(
@@ -129,27 +139,30 @@ class StoredLogin(httpx2.Auth):
             if self._login is not None and self._login != used:
                 _sign(request, self._login)
                 response = yield request
-        is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
-        self._on_problem((self._problem or self._how_to_log_in) if is_refused else None)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            self._on_problem(self._problem or self._how_to_log_in)
+        else:
+            self._on_problem(None)
 
     async def _renew(self, used: McpLogin | None) -> None:
+        """Replace the login, unless another request has replaced `used` meanwhile."""
         async with self._lock:
             if self._login == used:
-                # A thread finishes even if this is cancelled: losing a new token would lose the login.
-                self._login, self._problem = await asyncio.to_thread(
-                    self._renewed, used
-                )
+                # A thread finishes even if this is cancelled: losing a new token would lose the
+                # login.
+                renewed = await asyncio.to_thread(self._renewed, used)
+                self._login, self._problem = renewed
 
     def _renewed(self, used: McpLogin | None) -> tuple[McpLogin | None, str | None]:
         """The login to use instead of `used`, and the problem with it or None."""
         try:
             login = self._stored()
-            if login is None or (login != used and not login.is_old):
+            if login is None or _can_replace(login, used):
                 return login, None
             with self._store.locked():
                 # Another process may have renewed the login meanwhile.
                 login = self._stored()
-                if login is None or (login != used and not login.is_old):
+                if login is None or _can_replace(login, used):
                     return login, None
                 return self._renew_stored(login)
         except ConfigError as error:
@@ -163,26 +176,20 @@ class StoredLogin(httpx2.Auth):
             return None
 
     def _renew_stored(self, login: McpLogin) -> tuple[McpLogin | None, str | None]:
+        """Renew a login and store it. Returns the login to use, and the problem with it or None."""
         if login.refresh_token is None:
             return login, f"its login has expired; {self._how_to_log_in}"
         failure = "its login could not be renewed"
         try:
-            response = asyncio.run(_refreshed(login))
-            if (
-                response.is_client_error
-                and json_object(response.text).get("error") in _FINAL_ERRORS
-            ):
-                # The stored login can never work again.
+            response = asyncio.run(_refresh(login))
+            if _is_final(response):
                 self._store.remove()
-                return (
-                    None,
-                    f"its login was revoked or has expired; {self._how_to_log_in}",
-                )
+                problem = "its login was revoked or has expired"
+                return None, f"{problem}; {self._how_to_log_in}"
             if response.status_code != HTTPStatus.OK:
                 return login, f"{failure}: HTTP {response.status_code}"
-            renewed = login.with_tokens(
-                OAuthToken.model_validate_json(response.content)
-            )
+            tokens = OAuthToken.model_validate_json(response.content)
+            renewed = login.with_tokens(tokens)
         except httpx2.HTTPError as error:
             return login, f"{failure}: {str(error) or type(error).__name__}"
         except TimeoutError:
@@ -194,8 +201,25 @@ class StoredLogin(httpx2.Auth):
         return renewed, None
 
 
-async def _refreshed(login: McpLogin) -> httpx2.Response:
-    """Exchange the refresh token for new tokens: RFC 6749, 6. Raises a `TimeoutError` after 30 s."""
+def _can_replace(stored: McpLogin, used: McpLogin | None) -> bool:
+    """True if a stored login differs from the one that was used, and has not expired."""
+    return stored != used and not stored.is_old
+
+
+def _is_final(response: httpx2.Response) -> bool:
+    """True if the stored login can never work again."""
+    if not response.is_client_error:
+        return False
+    return text_field(json_object(response.text), "error") in _FINAL_ERRORS
+
+
+async def _refresh(login: McpLogin) -> httpx2.Response:
+    """Exchange the refresh token for new tokens: RFC 6749, 6.
+
+    Raises:
+        TimeoutError: there is no answer within 30 s.
+        HTTPError: the request failed.
+    """
     client = OAuthClientInformationFull.model_validate(login.client)
     data = {
         "grant_type": "refresh_token",
@@ -207,13 +231,12 @@ async def _refreshed(login: McpLogin) -> httpx2.Response:
     credentials: tuple[str, str] | None = None
     if client.client_secret is not None:
         if client.token_endpoint_auth_method == "client_secret_basic":
-            credentials = (
-                quote(client.client_id, safe=""),
-                quote(client.client_secret, safe=""),
-            )
+            name = quote(client.client_id, safe="")
+            secret = quote(client.client_secret, safe="")
+            credentials = (name, secret)
         else:
             data["client_secret"] = client.client_secret
-    # The program cannot exit before this thread ends, so the server's answer is limited in time.
+    # The program cannot exit before this thread ends, so the time for the answer is limited.
     async with (
         asyncio.timeout(_RENEW_TIMEOUT_S),
         bounded_client(_RENEW_TIMEOUT_S, auth=credentials) as http,

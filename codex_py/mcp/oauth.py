@@ -31,17 +31,24 @@ from codex_py.version import __version__
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
+_ERROR_KEYS = ("error", "error_description")
+"""The fields of an error: RFC 6749, 4.1.2.1 and 5.2."""
 _WRONG = "the answer of its authorization server is wrong"
-"""The message instead of a `ValidationError`'s, which would quote the answer."""
+"""Replaces the message of a `ValidationError`, which would quote the answer."""
 
 
 class LoginError(CodexError):
+    """The login failed."""
+
     code = "mcp_login"
 
 
 @dataclass(kw_only=True, eq=False)
 class LoginFlow:
-    """One login. It is also the SDK's token storage, which is empty: each login begins anew."""
+    """One login.
+
+    For the SDK, this is also the storage of tokens. It is empty: each login begins anew.
+    """
 
     server: str
     url: str
@@ -54,12 +61,16 @@ class LoginFlow:
     """The scopes to request; if empty, the ones that the server asks for."""
     resource: str | None = None
     consent: Callable[[str], Awaitable[Mapping[str, str]]]
-    """Gets the address that the user has to visit, and returns the parameters of the address to which the browser
-    was redirected. Both contain the `state` of this login."""
+    """Let the user visit an address.
+
+    Returns the parameters of the address to which the browser was redirected. Both addresses have
+    the `state` of this login.
+    """
 
     def __post_init__(self) -> None:
         silence_sdk()
         self._address = ""
+        """The address that the user has to visit, once it is known."""
         metadata = _Metadata(
             redirect_uris=[AnyUrl(self.redirect_uri)],
             token_endpoint_auth_method="none",
@@ -82,8 +93,27 @@ class LoginFlow:
             self._context.should_include_resource_param = _always
 
     async def log_in(self) -> McpLogin:
-        """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
+        """Let the user log in, and return the login to store.
+
+        Raises:
+            LoginError: the server needs no login, or the login failed.
+        """
+        status = await self._ping()
         name = f"MCP server `{self.server}`"
+        login = self._login()
+        if login is None and status < HTTPStatus.BAD_REQUEST:
+            raise LoginError(f"{name} does not ask for a login")
+        if login is None:
+            raise LoginError(f"{name} answered with HTTP {status}")
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise LoginError(f"{name} does not take the login that it gave")
+        return login
+
+    async def _ping(self) -> int:
+        """Send a request, for which the SDK logs in if the server demands it.
+
+        Returns the status of the last response. Raises a `LoginError` if the login failed.
+        """
         http = bounded_client(
             _REQUEST_TIMEOUT_S,
             on_request=self._check_server,
@@ -92,36 +122,30 @@ class LoginFlow:
         headers = {"accept": "application/json, text/event-stream", **self.headers}
         # A ping is harmless, starts no session, and every server knows it.
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        login = http.stream(
+        exchange = http.stream(
             "POST", self.url, json=ping, headers=headers, auth=self._provider
         )
+        failure = f"could not log in to `{self.server}`"
         try:
-            async with http, login as response:
-                status = response.status_code
+            async with http, exchange as response:
+                return response.status_code
         except OAuthFlowError as error:
-            raise LoginError(
-                f"could not log in to `{self.server}`: {_brief(error)}"
-            ) from error
+            raise LoginError(f"{failure}: {_brief(error)}") from error
         except (ValidationError, OverflowError) as error:
-            raise LoginError(
-                f"could not log in to `{self.server}`: {_WRONG}"
-            ) from error
+            raise LoginError(f"{failure}: {_WRONG}") from error
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
-            raise LoginError(f"{name} could not be reached: {reason}") from error
-        login = self._login()
-        if login is None:
-            if status < HTTPStatus.BAD_REQUEST:
-                raise LoginError(f"{name} does not ask for a login")
-            raise LoginError(f"{name} answered with HTTP {status}")
-        if status == HTTPStatus.UNAUTHORIZED:
-            raise LoginError(f"{name} does not take the login that it gave")
-        return login
+            raise LoginError(
+                f"MCP server `{self.server}` could not be reached: {reason}"
+            ) from error
 
     async def _check_server(self, _: httpx2.Request | None = None) -> None:
-        """Stop if the authorization server is not safe to use, as far as the flow knows it by now.
+        """Check that the authorization server is safe to use, as far as the flow knows it by now.
 
         Without PKCE, anyone who sees the code could use the login.
+
+        Raises:
+            OAuthFlowError: it is not.
         """
         context = self._context
         if context.auth_server_url is not None:
@@ -147,7 +171,8 @@ class LoginFlow:
         Codes and tokens would be sent in clear, or to any program here that the MCP server names.
         """
         url = httpx2.URL(address)
-        is_local = _is_loopback(url.host) and _is_loopback(httpx2.URL(self.url).host)
+        own_url = httpx2.URL(self.url)
+        is_local = _is_loopback(url.host) and _is_loopback(own_url.host)
         if url.scheme != "https" and not is_local:
             where = f"{url.scheme}://{url.netloc.decode()}"
             raise OAuthFlowError(
@@ -155,17 +180,18 @@ class LoginFlow:
             )
 
     async def _check_challenge(self, response: httpx2.Response) -> None:
-        """Refuse metadata on another host.
+        """Refuse a challenge that names metadata on another host.
 
-        The server could make us send requests to a program on this machine.
+        With it, the server could make us send requests to a program on this machine.
         """
         if response.status_code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return
-        named = extract_resource_metadata_from_www_auth(response)
-        if named is not None and _origin(named) != _origin(self.url):
-            raise OAuthFlowError(f"it names metadata of another server: {named}")
+        address = extract_resource_metadata_from_www_auth(response)
+        if address is not None and _origin(address) != _origin(self.url):
+            raise OAuthFlowError(f"it names metadata of another server: {address}")
 
     def _login(self) -> McpLogin | None:
+        """The login that the flow has led to; None if it got no tokens."""
         context = self._context
         if context.current_tokens is None or context.client_info is None:
             return None
@@ -174,10 +200,9 @@ class LoginFlow:
             endpoint = str(metadata.token_endpoint)
         else:
             endpoint = urljoin(context.get_authorization_base_url(self.url), "/token")
+        resource = None
         if context.should_include_resource_param():
             resource = context.get_resource_url()
-        else:
-            resource = None
         login = McpLogin(
             access_token="",
             token_endpoint=endpoint,
@@ -205,17 +230,17 @@ class LoginFlow:
         """Do nothing: the SDK's context keeps the registration."""
 
     async def _remember(self, address: str) -> None:
+        """Keep the address that the user has to visit, for `_answer`."""
         await self._check_server()
         self._check_address(address)
         self._address = address
 
     async def _answer(self) -> AuthorizationCodeResult:
+        """Let the user consent, and return the code that the browser brought back."""
         answer = await self.consent(self._address)
         if "error" in answer:
-            why = ": ".join(
-                answer[key] for key in ("error", "error_description") if key in answer
-            )
-            raise OAuthFlowError(f"it was refused: {why}")
+            reason = ": ".join(answer[key] for key in _ERROR_KEYS if key in answer)
+            raise OAuthFlowError(f"it was refused: {reason}")
         return AuthorizationCodeResult(
             code=answer.get("code", ""),
             state=answer.get("state"),
@@ -227,8 +252,9 @@ class _Metadata(OAuthClientMetadata):
     """Keeps the scopes that the user has chosen; the SDK would replace them by the server's."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name != "scope" or not self.scope:
-            super().__setattr__(name, value)
+        if name == "scope" and self.scope:
+            return
+        super().__setattr__(name, value)
 
 
 def _always(protocol_version: str | None = None) -> bool:  # noqa: ARG001 - the SDK's type
@@ -253,16 +279,16 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _brief(error: OAuthFlowError) -> str:
-    """The SDK's message, without an answer's body, which may contain anything.
+    """The SDK's message, with only the error from the body of an answer.
 
-    Only the error that it names is kept.
+    The body may contain anything.
     """
     if isinstance(error.__context__, ValidationError):
         return _WRONG
-    text, colon, body = str(error).partition("): ")
-    if colon:
-        said = json_object(body)
-        named = [str(said[k]) for k in ("error", "error_description") if k in said]
+    text, separator, body = str(error).partition("): ")
+    if separator:
+        fields = json_object(body)
+        named = [str(fields[key]) for key in _ERROR_KEYS if key in fields]
         text = ": ".join([f"{text})", *named])
     text = " ".join(text.split()) or type(error).__name__
     if len(text) <= _SHOWN_CHARS:

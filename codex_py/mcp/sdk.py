@@ -1,7 +1,7 @@
 """Loads the client half of the official SDK without its server half. LIGHT.
 
-The `__init__` modules of its packages import everything, a web framework included: 130 of 370 ms,
-while the first request waits. So they run only when one of their names is used.
+The `__init__` modules of its packages import everything, a web framework included. That takes 130
+of 370 ms, while the first request waits. So they run only when one of their names is used.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from codex_py.mcp.connection import McpSession, ServerConnection
 
 _PACKAGES: Final = ("mcp", "mcp.client")
+"""The packages whose `__init__` is deferred, outer ones first."""
 _PARTS: Final = (
     "pydantic",
     "mcp_types._types",
@@ -29,8 +30,8 @@ _PARTS: Final = (
 Connect: TypeAlias = Callable[
     [str, Any, ServerConnection], AbstractAsyncContextManager[McpSession]
 ]
-"""Opens a session. Gets the server's name, its transport or process, and the connection that
-records what happens.
+"""Opens a session. The arguments are the server's name, its transport or process, and the
+connection that records what happens.
 
 Raises `RequestFailed` if the handshake fails, and an `ExceptionGroup` if an HTTP exchange fails,
 then or later.
@@ -41,15 +42,7 @@ async def load_client(transport: Literal["stdio", "http"] = "stdio") -> Connect:
     """Load the SDK in parts, so that other tasks run in between."""
     if _PACKAGES[0] not in sys.modules:
         for name in _PACKAGES:
-            # The package's modules can be imported, but its `__init__` does not run.
-            spec = find_spec(name)
-            assert spec is not None
-            package = module_from_spec(spec)
-            sys.modules[name] = package
-            package.__class__ = _Deferred
-            parent, _, child = name.rpartition(".")
-            if parent:
-                setattr(sys.modules[parent], child, package)
+            _defer(name)
     for part in _PARTS:
         import_module(part)
         await asyncio.sleep(0)
@@ -61,8 +54,23 @@ async def load_client(transport: Literal["stdio", "http"] = "stdio") -> Connect:
     return connect
 
 
+def _defer(name: str) -> None:
+    """Make the modules of a package importable without running its `__init__`."""
+    spec = find_spec(name)
+    assert spec is not None
+    package = module_from_spec(spec)
+    sys.modules[name] = package
+    package.__class__ = _Deferred
+    parent, _, child = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], child, package)
+
+
 def silence_sdk() -> None:
-    """Silence the SDK's loggers: errors reach us as exceptions, and its lines may contain secrets."""
+    """Silence the SDK's loggers.
+
+    Errors reach us as exceptions, and the lines of its log may contain secrets.
+    """
     for name in ("client", "mcp"):
         logger = logging.getLogger(name)
         if not logger.handlers:
@@ -77,12 +85,12 @@ class _Deferred(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        if self.__spec__ is None:
-            loader = None
-        else:
+        loader = None
+        if self.__spec__ is not None:
             loader = self.__spec__.loader
         if loader is None or name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        # From here on it is a module like any other.
         cast("ModuleType", self).__class__ = ModuleType
         loader.exec_module(self)
         return getattr(self, name)

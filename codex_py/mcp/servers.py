@@ -1,6 +1,7 @@
-"""The MCP servers of a session, and the names of their tools for the model: `mcp__server__tool`. LIGHT.
+"""The MCP servers of a session, and the names of their tools for the model. LIGHT.
 
-A name has at most 64 characters, all of them letters, digits, `_` and `-`, as the strictest provider demands.
+A name is `mcp__server__tool`. It has at most 64 characters, all of them letters, digits, `_` and
+`-`, as the strictest provider demands.
 """
 
 import asyncio
@@ -27,20 +28,21 @@ class McpServers:
     """The servers of a session, which start, run and end at the same time."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
-        self.by_name = {
-            s.name: s for s in sorted(servers, key=lambda server: server.name)
-        }
+        by_name = sorted(servers, key=lambda server: server.name)
+        self.by_name = {server.name: server for server in by_name}
         """The servers by name, sorted."""
         self._indexed: list[tuple[ServerTool, ...]] = []
+        """The lists of tools that `_tools` and `_aliases` are made from."""
         self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
         self._aliases: dict[str, str] = {}
+        """The names in `_tools` by a folded spelling; empty if several tools share it."""
 
     def start(self) -> None:
         for server in self.by_name.values():
             server.start()
 
     async def settled(self) -> None:
-        """Wait until each is ready, with its latest list of tools, or has failed."""
+        """Wait until each server is ready, with its latest list of tools, or has failed."""
         settling = [server.settled() for server in self.by_name.values()]
         await asyncio.gather(*settling)
 
@@ -53,7 +55,8 @@ class McpServers:
     async def require(self) -> None:
         """Wait for the servers that the session requires.
 
-        Raises a `CodexError` if one of them failed to start.
+        Raises:
+            CodexError: one of them failed to start.
         """
         required = [
             server for server in self.by_name.values() if server.settings.required
@@ -79,7 +82,10 @@ class McpServers:
         return self._tools
 
     def find(self, name: str) -> tuple[McpServer, ServerTool] | None:
-        """The tool with this name, or with a similar spelling of it or of the server's own name."""
+        """The tool with this name, or with one that models confuse with it; see `folded`.
+
+        The server and the tool may also be spelled as they name themselves.
+        """
         tools = self.tools()
         alias = self._aliases.get(folded(name), "")
         return tools.get(name) or tools.get(alias)
@@ -92,21 +98,23 @@ class McpServers:
 def _index(
     servers: Iterable[McpServer],
 ) -> tuple[dict[str, tuple[McpServer, ServerTool]], dict[str, str]]:
-    by_id: dict[ToolId, tuple[McpServer, ServerTool]] = {
-        (server.name, tool.name): (server, tool)
-        for server in servers
-        for tool in server.tools
-    }
+    """The tools by name, sorted, and the aliases of the names; see `McpServers`."""
+    by_id: dict[ToolId, tuple[McpServer, ServerTool]] = {}
+    for server in servers:
+        for tool in server.tools:
+            by_id[server.name, tool.name] = (server, tool)
     names = wire_names(by_id)
     aliases: dict[str, str] = {}
     for tool_id, name in names.items():
-        for spelling in (name, f"mcp__{tool_id[0]}__{tool_id[1]}"):
-            # A spelling that several tools share is not used.
-            known = aliases.setdefault(folded(spelling), name)
+        for spelling in (name, _plain_name(tool_id)):
+            alias = folded(spelling)
+            known = aliases.setdefault(alias, name)
             if known != name:
-                aliases[folded(spelling)] = ""
+                # Several tools share the spelling.
+                aliases[alias] = ""
     by_name = sorted(names.items(), key=lambda item: item[1])
-    return {name: by_id[tool_id] for tool_id, name in by_name}, aliases
+    tools = {name: by_id[tool_id] for tool_id, name in by_name}
+    return tools, aliases
 
 
 def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
@@ -114,26 +122,28 @@ def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
 
     A name that is too long, or that several tools would share, is shortened and ends with a hash.
     """
-    plain = {
-        tool: _NOT_IN_A_NAME.sub("_", f"mcp__{tool[0]}__{tool[1]}") for tool in tools
-    }
-    shared = Counter(plain.values())
-    names = dict(plain)
-    for tool, name in plain.items():
-        if shared[name] > 1 or len(name) > MAX_NAME_CHARS:
+    names = {tool: _NOT_IN_A_NAME.sub("_", _plain_name(tool)) for tool in tools}
+    uses = Counter(names.values())
+    for tool, name in names.items():
+        if uses[name] > 1 or len(name) > MAX_NAME_CHARS:
             names[tool] = _hashed(name, tool)
     return names
 
 
+def _plain_name(tool: ToolId) -> str:
+    """The name before characters are replaced and the length is limited."""
+    server_name, tool_name = tool
+    return f"mcp__{server_name}__{tool_name}"
+
+
 def folded(name: str) -> str:
-    """One spelling for names that models confuse: `get-sum` and `get_sum`."""
+    """Return one spelling for names that models confuse, such as `get-sum` and `get_sum`."""
     return _NOT_IN_A_NAME.sub("_", name).replace("-", "_")
 
 
 def _hashed(name: str, tool: ToolId) -> str:
-    digest = hashlib.sha1(
-        "\0".join(tool).encode(errors="replace"), usedforsecurity=False
-    )
-    return (
-        f"{name[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{digest.hexdigest()[:_HASH_CHARS]}"
-    )
+    """A name of the greatest length that ends with a hash of the tool's id."""
+    encoded = "\0".join(tool).encode(errors="replace")
+    digest = hashlib.sha1(encoded, usedforsecurity=False).hexdigest()
+    beginning = name[: MAX_NAME_CHARS - _HASH_CHARS - 1]
+    return f"{beginning}_{digest[:_HASH_CHARS]}"

@@ -43,17 +43,16 @@ async def open_session(
             greeting = await session.initialize()
         except MCPError as error:
             if _is_lost(error):
-                raise RequestFailed(
-                    "closed the connection", "ConnectionLost"
-                ) from error
+                text = "closed the connection"
+                raise RequestFailed(text, "ConnectionLost") from error
             reason = _without_report(error.message)
             raise RequestFailed(f"refused the handshake: {reason}") from error
         except (ValidationError, RuntimeError) as error:
-            raise RequestFailed(
-                f"is no MCP server that we know: {_brief(error)}"
-            ) from error
+            text = f"is no MCP server that we know: {_brief(error)}"
+            raise RequestFailed(text) from error
+        software = f"{greeting.server_info.name} {greeting.server_info.version}"
         yield McpSession(
-            f"{greeting.server_info.name} {greeting.server_info.version}".strip(),
+            software.strip(),
             greeting.protocol_version,
             has_tools=greeting.capabilities.tools is not None,
             has_resources=greeting.capabilities.resources is not None,
@@ -68,17 +67,19 @@ async def _send(
     params: Mapping[str, Any],
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
-    async def report(
-        progress: float,
-        total: float | None,
-        message: str | None,
-    ) -> None:
-        if on_progress is not None:
+    """Send one request; see `McpSession.send`. Tells the connection if it is lost."""
+    options: CallOptions = {}
+    if on_progress is not None:
+
+        async def report(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
             on_progress(progress, total, message)
 
-    options: CallOptions = {} if on_progress is None else {"on_progress": report}
+        options["on_progress"] = report
     try:
-        return finite(await dispatcher.send_raw_request(method, params, options))
+        result = await dispatcher.send_raw_request(method, params, options)
+        return finite(result)
     except MCPError as error:
         if _is_lost(error):
             connection.lose()
@@ -93,7 +94,9 @@ async def _send(
 def _client_session(
     server: str, dispatcher: JSONRPCDispatcher, connection: ServerConnection
 ) -> ClientSession:
-    async def elicited(
+    """The SDK's session, with our answers to the server's requests and notifications."""
+
+    async def ask_user(
         context: ClientRequestContext,  # noqa: ARG001
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
@@ -104,20 +107,19 @@ def _client_session(
                 server, params.message, schema=params.requested_schema
             )
         answer = await connection.elicit(question)
-        if answer.content is None:
-            content = None
-        else:
+        content = None
+        if answer.content is not None:
             content = dict(answer.content)
         return types.ElicitResult(action=answer.action, content=content)
 
-    async def notified(message: IncomingMessage) -> None:
+    async def take_notification(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             connection.has_new_tools = True
 
     return ClientSession(
         dispatcher=dispatcher,
-        elicitation_callback=elicited,
-        message_handler=notified,
+        elicitation_callback=ask_user,
+        message_handler=take_notification,
         # Some servers accept only known clients; they know Codex by this name.
         client_info=types.Implementation(
             name="codex-mcp-client", title="codex-py", version=__version__
@@ -127,7 +129,8 @@ def _client_session(
 
 def _is_lost(error: MCPError) -> bool:
     # This text is the dispatcher's own. Servers use the same code for other errors too.
-    return (error.code, error.message) == (types.CONNECTION_CLOSED, "Connection closed")
+    is_own_text = error.message == "Connection closed"
+    return is_own_text and error.code == types.CONNECTION_CLOSED
 
 
 def _without_report(message: str) -> str:
@@ -136,14 +139,15 @@ def _without_report(message: str) -> str:
 
 
 def _brief(error: Exception) -> str:
+    """The error in one line: of a `ValidationError`, only the first problem."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        place = ".".join(map(str, first["loc"]))
+        return f"{place}: {first['msg']}"
     return str(error)
 
 
 def finite(value: Any) -> Any:
-    """The same JSON with None for `NaN` and `Infinity`, which JSON does not have."""
-    return json.loads(
-        json.dumps(value, ensure_ascii=False), parse_constant=lambda _: None
-    )
+    """Copy a JSON value, with None for `NaN` and `Infinity`, which JSON does not have."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text, parse_constant=lambda _: None)

@@ -18,8 +18,10 @@ class StdioTransport:
 
 
 MakeAuth: TypeAlias = Callable[[Callable[[str | None], None]], Any]
-"""Creates the server's `httpx2.Auth`, which signs each request. It reports each authentication failure, and None
-once it works again."""
+"""Creates the server's `httpx2.Auth`, which signs each request.
+
+The argument takes the reason of each authentication failure, and None once it works again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,13 @@ class HttpTransport:
     url: str
     headers: Mapping[str, str]
     make_auth: MakeAuth | None = None
-    """Called once for each connection, when the SDK is loaded."""
+    """Signs the requests. It is called once for each connection, when the SDK is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
+    """The settings of one server."""
+
     name: str
     """The name in the configuration; any text."""
     transport: StdioTransport | HttpTransport
@@ -48,12 +52,15 @@ class ServerSettings:
     """The server's own names of the tools to leave out; applied after `enabled_tools`."""
 
     def offers(self, tool: str) -> bool:
-        return (
-            self.enabled_tools is None or tool in self.enabled_tools
-        ) and tool not in self.disabled_tools
+        """True if the model may call a tool, which is given by the server's own name."""
+        if tool in self.disabled_tools:
+            return False
+        return self.enabled_tools is None or tool in self.enabled_tools
 
 
 class ServerProcess(Protocol):
+    """The process of a server, in a process group of its own."""
+
     exited: asyncio.Event
     """Set when the process has exited, its stderr was read, and its process group is gone."""
     exit_code: int | None
@@ -62,7 +69,7 @@ class ServerProcess(Protocol):
     async def streams(
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The process's stdout and stdin. Called once."""
+        """The process's stdout and stdin. This is called once."""
         ...
 
     def stderr_tail(self) -> str:

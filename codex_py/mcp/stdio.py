@@ -1,4 +1,4 @@
-"""Connects to a server that is a process, with one JSON message a line.
+"""Connects to a server that is a process. Each message is JSON on one line.
 
 The SDK's own transport would start the process itself. This program starts it long before the SDK
 is loaded, in a process group that it kills. Source: MCP specification 2025-11-25, Transports,
@@ -27,7 +27,7 @@ _SHOWN_CHARS = 200
 _ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
 """Finds the id of an answer that cannot be parsed, if the id comes before the result."""
 _MAX_OPEN_REQUESTS = 1_000
-"""The limit of open requests from the other side: each takes memory until its answer is written."""
+"""Limit on open requests from the other side: each takes memory until its answer is written."""
 
 
 @asynccontextmanager
@@ -49,11 +49,11 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
     """The messages from the other side.
 
     Args:
-        on_noise: gets every line that is not a message, cut to 200 characters.
-        on_end: called at the end of the stream, with the reason, or with None if the process only
-            closed its output.
-        on_long: called when a message of more than 32 MB was skipped, with its id if the id is at
-            its beginning. If None, such a message ends the stream.
+        on_noise: takes every line that is not a message, cut to 200 characters.
+        on_end: is called at the end of the stream, with the reason, or with None if the process
+            only closed its output.
+        on_long: is called when a message of more than 32 MB was skipped, with its id if the id is
+            at its beginning. If None, such a message ends the stream.
     """
 
     def __init__(
@@ -70,29 +70,34 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
         self._open_requests = 0
 
     async def receive(self) -> SessionMessage:
+        """Wait for the next message. Raises an `EndOfStream` after the last one."""
         while True:
             try:
                 line = await read_line(self._reader)
             except LongLine as long:
-                if self._on_long is None:
-                    self._end(
-                        f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
-                    )
-                await skip_line(self._reader)
-                found = _ID.match(long.start[:_SHOWN_CHARS])
-                self._on_long(None if found is None else int(found[1]))
+                await self._skip(long)
                 continue
             if not line:
                 self._end(None)
-            if line.strip() and (item := self._message(line)) is not None:
+            item = None
+            if line.strip():
+                item = self._message(line)
+            if item is not None:
                 self._count(item)
                 return item
+
+    async def _skip(self, long: LongLine) -> None:
+        if self._on_long is None:
+            self._end(f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB")
+        await skip_line(self._reader)
+        self._on_long(_id_of(long.start[:_SHOWN_CHARS]))
 
     def _end(self, reason: str | None) -> NoReturn:
         self._on_end(reason)
         raise anyio.EndOfStream
 
     def _count(self, item: SessionMessage) -> None:
+        """Count the open requests. Ends the stream if they are too many."""
         match item.message:
             case types.JSONRPCRequest():
                 self._open_requests += 1
@@ -108,20 +113,21 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
         self._open_requests = max(0, self._open_requests - 1)
 
     def _message(self, line: bytes) -> SessionMessage | None:
+        """Parse a line, or repair it. None for a line that is not a message."""
+        adapter = types.jsonrpc_message_adapter
         try:
-            return SessionMessage(
-                types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-            )
+            return SessionMessage(adapter.validate_json(line, by_name=False))
         except ValueError:
             answer = salvaged_answer(line)
         if answer is not None:
             return SessionMessage(answer)
-        # The line is a banner or a stray print, which the protocol forbids and many servers write.
+        # The line is a banner or a stray print. The protocol forbids them, and many servers write
+        # them.
         self._on_noise(line.decode(errors="replace").strip()[:_SHOWN_CHARS])
         return None
 
     async def aclose(self) -> None:
-        """The process is stopped by its owner."""
+        """Do nothing: the owner of the process stops it."""
 
 
 class OutgoingMessages(ObjectSendStream[SessionMessage]):
@@ -145,7 +151,7 @@ class OutgoingMessages(ObjectSendStream[SessionMessage]):
             self._incoming.answered()
 
     async def aclose(self) -> None:
-        """The process is stopped by its owner."""
+        """Do nothing: the owner of the process stops it."""
 
 
 def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError | None:
@@ -157,34 +163,48 @@ def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError |
     try:
         message: Any = decode_json(line.decode(errors="replace"))
     except (ValueError, RecursionError):
-        # A line that was cut off needs no answer: the connection has ended.
-        if line.endswith(b"\n") and b'"jsonrpc"' in line:
-            found = _ID.match(line)
-        else:
-            found = None
-        if found is None:
-            return None
-        return _refused(int(found[1]), line)
+        return _answer_to_damaged(line)
     if not isinstance(message, dict) or "method" in message:
         return None
     answer = cast("dict[str, Any]", message)
-    number = answer.get("id")
-    is_answer = "result" in answer or "error" in answer
-    if not isinstance(number, int | str) or not is_answer:
+    if "result" not in answer and "error" not in answer:
+        return None
+    request_id = answer.get("id")
+    if not isinstance(request_id, int | str):
         return None
     result = answer.get("result")
     if not isinstance(result, dict):
-        return _refused(number, line)
-    return types.JSONRPCResponse(
-        jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result)
-    )
+        return _invalid_answer(request_id, line)
+    fields = cast("dict[str, Any]", result)
+    return types.JSONRPCResponse(jsonrpc="2.0", id=request_id, result=fields)
 
 
-def _refused(number: int | str, line: bytes) -> types.JSONRPCError:
+def _answer_to_damaged(line: bytes) -> types.JSONRPCError | None:
+    """An error for the request that a line of damaged JSON answers; None if it answers none."""
+    if not line.endswith(b"\n"):
+        # The line was cut off, so the connection has ended: nobody waits for an answer.
+        return None
+    if b'"jsonrpc"' not in line:
+        return None
+    request_id = _id_of(line)
+    if request_id is None:
+        return None
+    return _invalid_answer(request_id, line)
+
+
+def _id_of(start: bytes) -> int | None:
+    """The id near the start of a message that cannot be parsed."""
+    found = _ID.match(start)
+    if found is None:
+        return None
+    return int(found[1])
+
+
+def _invalid_answer(request_id: int | str, line: bytes) -> types.JSONRPCError:
     text = line[: 4 * _SHOWN_CHARS].decode(errors="replace")
     shown = text.strip()[:_SHOWN_CHARS]
     error = types.ErrorData(
         code=types.INTERNAL_ERROR,
         message=f"the server's answer is no valid one: {shown!r}",
     )
-    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)

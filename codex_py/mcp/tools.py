@@ -1,4 +1,4 @@
-"""The tools of a server, as it describes them, and its lists, which come in pages. LIGHT."""
+"""The tools of a server, as it describes them, and the reading of its lists page by page. LIGHT."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +11,15 @@ from codex_py.streams.terminal import some_of
 
 MAX_TOOLS: Final = 20_000
 MAX_PAGES: Final = 200
-"""The limit of pages in one list: a server may send a new cursor for ever."""
+"""Limit on the pages of one list: a server may send a new cursor for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
+    """A tool of a server. All fields are the server's own."""
+
     name: str
-    """The server's own name for the tool."""
+    """The name of the tool at the server."""
     description: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -45,11 +47,11 @@ async def read_pages(
 ) -> bool:
     """Request the pages of a list until the last one, or until `take` has enough.
 
-    True if the last one was read.
+    Returns True if the last page was read. A cursor that comes again ends the list.
 
     Args:
-        request: sends the request for one page, with these parameters.
-        take: gets each page; returns True if it wants no more.
+        request: sends the request for one page, with the given parameters.
+        take: takes each page, and returns True if it wants no more.
     """
     cursors: set[str] = set()
     params: dict[str, str] = {}
@@ -72,12 +74,15 @@ async def listed_tools(
     """Read all tools, in the server's order. Returns them and a complaint about the list or None.
 
     Raises:
-        RequestFailed
+        RequestFailed: a request failed, or an answer is not a list of tools.
     """
     found: dict[str, ServerTool] = {}
     only_as_tasks: list[str] = []
 
-    def take(page: dict[str, Any]) -> bool:
+    def request(params: Mapping[str, Any]) -> Awaitable[dict[str, Any]]:
+        return session.send("tools/list", params, None)
+
+    def add_page(page: dict[str, Any]) -> bool:
         entries = page.get("tools")
         if not isinstance(entries, list):
             raise RequestFailed("answered tools/list without a list of tools")
@@ -93,29 +98,28 @@ async def listed_tools(
 
     if not session.has_tools:
         return (), None
-    is_whole = await read_pages(
-        lambda params: session.send("tools/list", params, None), take
-    )
-    tools = tuple(found.values())[:MAX_TOOLS]
+    is_whole = await read_pages(request, add_page)
+    complaint = None
     if len(found) > MAX_TOOLS:
-        return tools, f"has more than {MAX_TOOLS} tools; the others are left out"
-    if not is_whole:
-        return (
-            tools,
-            f"lists its tools on more than {MAX_PAGES} pages; the others are left out",
+        complaint = f"has more than {MAX_TOOLS} tools; the others are left out"
+    elif not is_whole:
+        complaint = (
+            f"lists its tools on more than {MAX_PAGES} pages; the others are left out"
         )
-    if only_as_tasks:
+    elif only_as_tasks:
         names = some_of(only_as_tasks)
-        return (
-            tools,
-            f"has tools that can only run as tasks, which are left out: {names}",
-        )
-    return tools, None
+        complaint = f"has tools that can only run as tasks, which are left out: {names}"
+    tools = tuple(found.values())
+    return tools[:MAX_TOOLS], complaint
 
 
 def _runs_only_as_task(entry: JsonObject) -> bool:
-    """True for a tool that refuses a plain call: https://modelcontextprotocol.io/specification/2025-11-25"""
-    return text_field(object_field(entry, "execution"), "taskSupport") == "required"
+    """True for a tool that refuses a plain call.
+
+    Source: https://modelcontextprotocol.io/specification/2025-11-25
+    """
+    execution = object_field(entry, "execution")
+    return text_field(execution, "taskSupport") == "required"
 
 
 def _server_tool(entry: JsonObject) -> ServerTool | None:
@@ -123,7 +127,9 @@ def _server_tool(entry: JsonObject) -> ServerTool | None:
     name = text_field(entry, "name")
     if not name:
         return None
-    schema, annotations = (
-        object_field(entry, key) for key in ("inputSchema", "annotations")
+    return ServerTool(
+        name,
+        text_field(entry, "description"),
+        object_field(entry, "inputSchema"),
+        object_field(entry, "annotations"),
     )
-    return ServerTool(name, text_field(entry, "description"), schema, annotations)
