@@ -1,6 +1,7 @@
 """AGENTS.md: the instructions of the user and of the project for any agent.
 
-Format: https://agents.md; files are searched and joined as in Codex. `@PATH` adds files as in Claude Code.
+Format: https://agents.md. Files are searched and joined as in Codex. `@PATH` adds files as in
+Claude Code.
 """
 
 import os
@@ -22,14 +23,18 @@ _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144
 """The limit for the user's own file, which no setting limits: some 65,000 tokens."""
 _MAX_DEPTH: Final = 5
+"""The number of imports that may lead from one to the next."""
 _MAX_MENTIONS: Final = 200
 """The number of mentions in one file; each costs a look at the disk."""
 _MENTION: Final = r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)"
 _PUNCTUATION: Final = ".,;:!?)]}'\"*_"
+"""The characters that end a sentence after a mention, rather than belong to the name."""
 
 
 @frozen
 class AgentsMd:
+    """The instructions that apply in a folder."""
+
     text: str | None
     """A part of the first user message; None without instructions."""
     warnings: tuple[str, ...] = ()
@@ -38,6 +43,8 @@ class AgentsMd:
 
 @frozen
 class _Document:
+    """The beginning of an instruction file with its imports."""
+
     path: Path
     content: bytes
     """The text in UTF-8, without a byte order mark."""
@@ -56,29 +63,32 @@ def agents_md(
 ) -> AgentsMd:
     """Collect the instructions that apply in the working directory.
 
-    The user has one file, in `home`. The project may have one in each of the `folders`, which lead from its
-    `root` (by default the first of them) down to the working directory. `max_bytes` bounds all project files together,
-    and 0 turns them off. The nearest file is the most specific, so it is the last to be cut; a warning and a note in
-    the text say what is missing. A project file that is a link out of the project is left out: it could send the model
-    any file of the user. What a file imports must be inside the project, or inside `home`.
+    The user has one file, in `home`. The project may have one in each of the `folders`. The nearest
+    file is the most specific, so it is the last to be cut; a warning and a note in the text say
+    what is missing. A project file that is a link out of the project is left out: it could send the
+    model any file of the user. An imported file must be inside the project, or inside `home`.
+
+    Args:
+        home: the folder with the user's file; None for no such file.
+        folders: the folders from the root of the project down to the working directory.
+        max_bytes: the limit for all project files together; 0 turns them off.
+        root: the root of the project; None: the first of the folders.
+        fallback_filenames: further names for a project file.
     """
     warnings: list[str] = []
     root = root or folders[0]
     refuses = denials_of(rules).refuses if rules.denies else None
-    if home is None:
-        general = ""
-    else:
+    general = ""
+    if home is not None:
         general = _general(home, warnings, refuses)
     documents: list[_Document] = []
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            files = (
-                _read(folder / name, max_bytes, root, warnings, refuses)
-                for name in names
-            )
+            paths = [folder / name for name in names]
+            found = (_read(each, max_bytes, root, warnings, refuses) for each in paths)
             # A blank file counts, so that an empty override silences the others.
-            document = next(filter(None, files), None)
+            document = next(filter(None, found), None)
             if document is not None and document.content.strip():
                 documents.append(document)
     project = _joined(documents, max_bytes, warnings)
@@ -97,9 +107,13 @@ def _general(
     warnings: list[str],
     refuses: Refusal | None,
 ) -> str:
+    """The instructions of the user: the first file that is not blank."""
     for name in _NAMES:
         document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings, refuses)
-        if document and (text := _text(document, document.content, warnings).strip()):
+        if document is None:
+            continue
+        text = _text(document, document.content, warnings).strip()
+        if text:
             return text
     return ""
 
@@ -109,14 +123,14 @@ def _joined(
     max_bytes: int,
     warnings: list[str],
 ) -> str:
+    """The texts of the project's files, cut to `max_bytes` from the first one on."""
     remaining = max_bytes
+    limit = ": project_doc_max_bytes is used up"
     texts: list[str] = []
     for document in reversed(documents):
         kept = document.content[:remaining]
         remaining -= len(kept)
-        texts.append(
-            _text(document, kept, warnings, ": project_doc_max_bytes is used up")
-        )
+        texts.append(_text(document, kept, warnings, limit))
     return "\n\n".join(reversed(texts))
 
 
@@ -155,17 +169,19 @@ def _read(
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
-            reason = error.strerror
-        else:
-            reason = error
-        warnings.append(f"{path} cannot be read: {reason}.")
+        warnings.append(f"{path} cannot be read: {_reason(error)}.")
         return None
     if b"@" in content and len(content) == size:
         top = root or path.parent
         content, size, told = with_imports(path, content, top, max_bytes, refuses)
         warnings += told
     return _Document(path, content, size)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    return str(error)
 
 
 def _read_text(
@@ -188,7 +204,9 @@ def _read_text(
     if fault is not None:
         warnings.append(f"A part of {path} cannot be read: {fault}; save it as UTF-8.")
     content = text.encode()
-    return content, size if is_cut else len(content)
+    if is_cut:
+        return content, size
+    return content, len(content)
 
 
 def with_imports(
@@ -198,7 +216,7 @@ def with_imports(
     max_bytes: int,
     refuses: Refusal | None = None,
 ) -> tuple[bytes, int, list[str]]:
-    """Add the files that a document imports behind it, each under its path.
+    """Append the files that a document imports, each under its path.
 
     The text of the document itself stays as it is, and an `@name` that is no file is only text.
 
@@ -214,8 +232,9 @@ def with_imports(
     """
     parts = [content]
     size = len(content)
-    warnings = list[str]()
+    warnings: list[str] = []
     seen = {real_path(path, None)}
+    # The documents that were not searched for mentions yet, with the depth of their imports.
     documents = [(path, content, 1)]
     while documents:
         document, text, depth = documents.pop(0)
@@ -228,11 +247,7 @@ def with_imports(
                 _refuse(named, Path(real), root, depth)
                 imported, its_size = _read_text(named, room, root, warnings, refuses)
             except (OSError, ValueError) as error:
-                if isinstance(error, OSError):
-                    reason = error.strerror
-                else:
-                    reason = error
-                warnings.append(f"{document} cannot import @{name}: {reason}.")
+                warnings.append(f"{document} cannot import @{name}: {_reason(error)}.")
                 continue
             seen.add(real)
             head = f"\n\n--- {named} ---\n\n".encode()
@@ -245,9 +260,8 @@ def with_imports(
 def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
     """Yield each name after an `@` in a document that means a file, with its absolute path."""
     text = without_code(content.decode(errors="ignore"))
-    names = dict.fromkeys(
-        match[1] for match in re.finditer(_MENTION, text, re.MULTILINE)
-    )
+    mentions = re.finditer(_MENTION, text, re.MULTILINE)
+    names = dict.fromkeys(mention[1] for mention in mentions)
     for name in list(names)[:_MAX_MENTIONS]:
         path = _file(document.parent, name.replace("\\ ", " "))
         if path is not None:
@@ -260,7 +274,7 @@ def _refuse(
     root: Path,
     depth: int,
 ) -> None:
-    """Raises a `ValueError` if the file must not be imported. `real`: its path without links."""
+    """Raise a `ValueError` if the file must not be imported. `real`: its path without links."""
     if root not in path.parents:
         raise ValueError(f"it is outside of {root}")
     for each in (path, real):

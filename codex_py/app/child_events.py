@@ -1,4 +1,4 @@
-"""The events of a child session that its parent is told of. LIGHT."""
+"""Passes the events of a child session on to its parent. LIGHT."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from codex_py.protocol.stream import Usage
 
 
 class ChildEvents:
-    """The sink of a child.
+    """The event sink of a child.
 
-    It counts the tokens, and passes on the events that concern the parent too.
+    It adds the child's tokens to the parent's, and repeats warnings, patches and refusals there.
     """
 
     def __init__(self, parent: Thread, child: NewChild) -> None:
@@ -28,6 +28,7 @@ class ChildEvents:
         self._parent = parent
         self._child = child
         self._id = ""
+        """The child's thread id, once it has begun."""
 
     def __call__(self, event: Event) -> None:
         parent = self._parent
@@ -47,6 +48,6 @@ class ChildEvents:
             case _:
                 pass
         child.sink(event)
-        parent.emit(
-            event if isinstance(event, AgentEvent) else AgentEvent(self._id, event)
-        )
+        if not isinstance(event, AgentEvent):
+            event = AgentEvent(self._id, event)
+        parent.emit(event)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.process.child import is_set_within
+from codex_py.process.child import Child, is_set_within
 from codex_py.process.guardian import Guardian
 from codex_py.protocol.frozen import frozen
 from codex_py.sandbox.child import kernel
@@ -25,12 +25,15 @@ from codex_py.sandbox.child import kernel
 PROGRAM: Final = (sys.executable, "-P", "-m", "codex_py")
 """Starts this very program, and nothing from the working directory."""
 _TERM_GRACE_S = 5.0
+_TAIL_BYTES = 4096
 _MAX_EVENT_BYTES = 64 * 1024 * 1024
 """The limit of an event; a longer one is left out."""
 
 
 @frozen
 class ExecInvocation:
+    """A run of an agent."""
+
     options: Sequence[str]
     """Options after `exec --json`; no prompt."""
     prompt: str
@@ -41,9 +44,12 @@ class ExecInvocation:
 
 @frozen
 class ExecResult:
+    """The result of a run: how the process ended, and facts from its events."""
+
     exit_code: int | None
     """The exit code; None if a signal ended the process."""
     signal: int | None
+    """The signal that ended the process; None if it exited."""
     timed_out: bool
     seconds: float
     thread_id: str | None = None
@@ -96,10 +102,35 @@ async def run_exec(
             stderr=err.fileno(),
             prepare=_bound_to(os.getpid()),
         )
+    timed_out, code = await _end_of(child, guardian, command.timeout_s, grace_s)
+    found = await asyncio.to_thread(_read_events, events)
+    if code and "error" not in found:
+        message = await asyncio.to_thread(_last_line, stderr)
+        if not message and code > 0:
+            message = f"it exited with {code}"
+        elif not message:
+            message = f"signal {-code} ended it"
+        found["error"] = {"message": message, "code": "exec"}
+    return ExecResult(
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        timed_out=timed_out,
+        seconds=round(time.monotonic() - began, 3),
+        **found,
+    )
+
+
+async def _end_of(
+    child: Child, guardian: Guardian, timeout_s: float | None, grace_s: float
+) -> tuple[bool, int]:
+    """Wait for the end of a child, and end it after the time-out or a cancellation.
+
+    Returns True if it timed out, and the exit code of `Popen.wait`.
+    """
     exited = asyncio.Event()
     child.call_at_exit(exited.set)
     try:
-        timed_out = not await is_set_within(exited, command.timeout_s)
+        timed_out = not await is_set_within(exited, timeout_s)
     finally:
         try:
             if not exited.is_set():
@@ -111,17 +142,7 @@ async def run_exec(
                 child.kill()
             code = child.process.wait()
             guardian.forget(child)
-    found = await asyncio.to_thread(_read_events, events)
-    if code and "error" not in found:
-        if code > 0:
-            ended = f"it exited with {code}"
-        else:
-            ended = f"signal {-code} ended it"
-        lines = (await asyncio.to_thread(_tail, stderr)).splitlines() or [ended]
-        found["error"] = {"message": lines[-1].removeprefix("Error: "), "code": "exec"}
-    seconds = round(time.monotonic() - began, 3)
-    ending = (code, None) if code >= 0 else (None, -code)
-    return ExecResult(*ending, timed_out, seconds, **found)
+    return timed_out, code
 
 
 def _bound_to(parent: int) -> Callable[[], None]:
@@ -160,13 +181,16 @@ def _read_events(path: Path) -> dict[str, Any]:
                     found["last_message"] = text
                 case {"type": "turn.completed" | "turn.failed", **facts}:
                     names = facts.keys() & {"diff", "usage", "gates", "error"}
-                    found |= {name: facts[name] for name in names}
+                    found.update((name, facts[name]) for name in names)
                 case _:
                     pass
     return found
 
 
-def _tail(path: Path) -> str:
+def _last_line(path: Path) -> str:
+    """The last line of a program's errors, without its `Error: `; empty if there is none."""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 4096))
-        return file.read().decode(errors="replace").rstrip()
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        text = file.read().decode(errors="replace").rstrip()
+    lines = text.splitlines() or [""]
+    return lines[-1].removeprefix("Error: ")

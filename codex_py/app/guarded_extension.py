@@ -1,6 +1,7 @@
-"""Guards a third-party extension: its errors and wrong results are reported with their source.
+"""Guards a third-party extension.
 
-The report has the name of the extension and the field.
+The errors and the wrong results of its functions are reported with the name of the extension and of
+the field.
 """
 
 import inspect
@@ -21,14 +22,14 @@ from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.prompts import Note
 
 _Check = Callable[[Any], str | None]
-"""Returns the type that the value should have, as in `a Note or None`; None if the value is
-right."""
+"""Checks a value. Returns None if the value is right, else words such as `a Note or None` for what
+it should be."""
 
 
 class ExtensionBug(Exception):
     """Raised for a function of an extension that fails or returns a wrong value.
 
-    A `CodexError` does not count as a failure. The text is a clause.
+    The text is a clause, and names the extension. A `CodexError` is no bug: it is passed on.
     """
 
     def __repr__(self) -> str:
@@ -72,6 +73,8 @@ class GuardedFeature:
 
 
 class _Guard:
+    """Wraps the functions of one extension. For the arguments, see `GuardedFeature`."""
+
     def __init__(self, name: str, key: KeyPath) -> None:
         self._name = name
         self._key = key
@@ -90,6 +93,7 @@ class _Guard:
 
     @contextmanager
     def _naming(self, what: str) -> Generator[None]:
+        """Report a failure as an `ExtensionBug`. `what`: the field, for the message."""
         try:
             yield
         except ExtensionBug:
@@ -106,7 +110,10 @@ class _Guard:
         value: Any,
         check: _Check,
     ) -> Any:
-        """Raises an `ExtensionBug` if the value is wrong."""
+        """Return the value that a field returned.
+
+        Raises an `ExtensionBug` if the value is wrong.
+        """
         wanted = check(value)
         if wanted is None:
             return value
@@ -117,6 +124,7 @@ class _Guard:
         raise ExtensionBug(f"{self._name}: {what} returned {found}, not {wanted}")
 
     def guarded(self, given: Extension) -> Extension:
+        """The extension with each of its functions wrapped."""
         return Extension(
             tools=given.tools,
             find_tool=self._plain("find_tool", given, _is_function),
@@ -143,6 +151,7 @@ class _Guard:
         given: Extension,
         check: _Check,
     ) -> Any:
+        """Wrap a plain function."""
         function = getattr(given, field)
         what = f"`{field}`"
 
@@ -153,7 +162,7 @@ class _Guard:
         return call
 
     def _wrap_model(self, given: Extension) -> Any:
-        # This is called when the session is made.
+        # The session calls this function when it is made, and not within a turn.
         wrap = self._plain("wrap_model", given, _is_function)
 
         def call(model: Any) -> Any:
@@ -168,6 +177,7 @@ class _Guard:
         given: Extension,
         check: _Check,
     ) -> Any:
+        """Wrap an async function."""
         function = getattr(given, field)
         what = f"`{field}`"
 
@@ -175,18 +185,19 @@ class _Guard:
             with self._naming(what):
                 answer = function(*arguments)
                 if not inspect.isawaitable(answer):
-                    text = f"{self._name}: {what} must be an `async def`; it returned {type(answer).__name__}"
-                    raise ExtensionBug(text)
+                    raise ExtensionBug(
+                        f"{self._name}: {what} must be an `async def`;"
+                        f" it returned {type(answer).__name__}"
+                    )
                 return self.checked(what, await answer, check)
 
         return call
 
     def _around(self, field: str, given: Extension) -> Any:
+        """Wrap a function that returns an async context manager."""
         enter = self._plain(field, given, _is_context)
-        if field == "around_session":
-            naming = self.opening
-        else:
-            naming = self._naming
+        is_outside_turns = field == "around_session"
+        naming = self.opening if is_outside_turns else self._naming
 
         def call(*arguments: Any) -> AbstractAsyncContextManager[object]:
             return _Around(partial(enter, *arguments), partial(naming, f"`{field}`"))
@@ -216,15 +227,15 @@ class _Around(AbstractAsyncContextManager[object]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        passed: BaseException | None = None
         with self._naming():
             try:
                 return await self._context.__aexit__(kind, error, trace)
             except BaseException as raised:
                 if raised is not error:
                     raise
-                passed = raised
-        raise passed
+        # The context has let the error through, which is not its own.
+        assert error is not None
+        raise error
 
 
 def _is_anything(_: Any) -> str | None:

@@ -1,7 +1,7 @@
 """A session in a separate task. Any task of the loop may open it, run its turns and close it.
 
-It can also be opened again. The threads of a server are such sessions. Those that were used longest
-ago are closed, and continue from their files.
+It can also be opened again. The threads of a server are such sessions: the server closes those that
+were used longest ago, and continues them from their files.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ class HostedSession:
     def __init__(self) -> None:
         self._session: Session | None = None
         self._host: asyncio.Task[None] | None = None
+        """The task that holds the session open."""
         self._opened: asyncio.Future[Session]
         self._closing = asyncio.Event()
 
@@ -48,7 +49,8 @@ class HostedSession:
             session = await asyncio.shield(self._opened)
             self._session = session
         except BaseException:
-            # This happens if the client has left, for instance.
+            # For instance, the client has left. There are no choices of a session to keep, as the
+            # subclass does.
             await HostedSession.close(self)
             raise
         return session
@@ -93,6 +95,7 @@ class HostedSession:
             self._host.cancel()
 
     async def _hold(self, opening: AbstractAsyncContextManager[Session]) -> None:
+        """Open the session, hold it until `_closing` is set, and close it."""
         try:
             async with opening as session:
                 self._opened.set_result(session)
@@ -152,6 +155,7 @@ class HostedThreads(Generic[_ThreadT]):
         self._threads: dict[str, _ThreadT] = {}
         """The threads in the order of their last use, the latest at the end."""
         self._closing: set[asyncio.Task[None]] = set()
+        """The tasks that close sessions."""
 
     def __iter__(self) -> Iterator[_ThreadT]:
         """Yield each thread once."""
@@ -166,13 +170,14 @@ class HostedThreads(Generic[_ThreadT]):
         self._threads[thread_id] = thread
 
     def remove(self, thread: _ThreadT) -> None:
-        self._threads = {
-            name: each for name, each in self._threads.items() if each is not thread
-        }
+        """Forget a thread under all of its ids."""
+        others = [item for item in self._threads.items() if item[1] is not thread]
+        self._threads = dict(others)
 
     def close_idle(self) -> None:
         """Close the sessions that were used longest ago."""
-        for thread in [thread for thread in self if thread.is_idle][:-_MAX_IDLE]:
+        idle = [thread for thread in self if thread.is_idle]
+        for thread in idle[:-_MAX_IDLE]:
             task = asyncio.create_task(self._close(thread))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

@@ -26,26 +26,31 @@ def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feat
 
 
 def _found(name: str) -> EntryPoint:
+    """The entry point of an extension. Raises a `ConfigError` unless there is exactly one."""
     found = tuple(entry_points(group=_GROUP, name=name))
-    if len(found) != 1:
-        if found:
-            what = "more than one installed package has"
-        else:
-            what = "no installed package has"
-        raise ConfigError(f"{what} an extension {name!r}", key=("extensions", name))
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        what = "more than one installed package has"
+    else:
+        what = "no installed package has"
+    raise ConfigError(f"{what} an extension {name!r}", key=("extensions", name))
 
 
 def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
+    """The feature that an entry point makes from its table."""
     name = f"the extension {point.name!r} ({point.value})"
     key = ("extensions", point.name)
     try:
-        feature: Any = point.load()(table)
+        make = point.load()
+        feature: Any = make(table)
     except Exception as error:
         text = f"{name} cannot be used: {error!r}"
         raise ConfigError(text, key=key) from error
     if not callable(feature):
-        text = f"{name} cannot be used: its entry point returned {type(feature).__name__}, not a feature, which"
-        text += " is a function that takes the session and returns an `Extension`"
+        text = (
+            f"{name} cannot be used: its entry point returned {type(feature).__name__}, not a"
+            " feature, which is a function that takes the session and returns an `Extension`"
+        )
         raise ConfigError(text, key=key)
     return GuardedFeature(cast("Feature", feature), name, key)

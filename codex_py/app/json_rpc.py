@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, Final, Protocol, TypeAlias, cast
 
+from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
 
@@ -24,6 +25,7 @@ OVERLOADED: Final = -32001
 _ID: Final = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
 """The id of a message that is too long, if the id stands before the params."""
 _HEAD_BYTES: Final = 200
+"""The part of such a message in which its id is looked for."""
 _MAX_OPEN_REQUESTS: Final = 1_000
 """The number of open requests of a client. Each takes memory until it is answered."""
 _LIVE_UNREAD_BYTES: Final = 4 * 1024 * 1024
@@ -34,7 +36,7 @@ RequestId: TypeAlias = int | str | None
 
 
 class RpcError(Exception):
-    """The error of a request that fails, ours or the client's."""
+    """The error of a failed request, whether ours or the client's."""
 
     def __init__(
         self,
@@ -85,7 +87,9 @@ class JsonRpc:
         self._envelope = envelope
         self._ids = count()
         self._asked: dict[int, asyncio.Future[Any]] = {}
+        """The answers of the client that are waited for, by the ids of our requests."""
         self._working: set[asyncio.Task[None]] = set()
+        """The tasks that answer requests of the client."""
 
     async def serve(self, service: Service) -> None:
         """Handle messages until the client leaves.
@@ -94,12 +98,14 @@ class JsonRpc:
         handlers begin in the order of the messages, and run side by side.
         """
         try:
-            while line := await self._line():
+            line = await self._line()
+            while line:
                 if line.strip():
                     self._take(line, service)
                     # Reading a line that has already arrived does not suspend: let the handler
                     # begin before the next message.
                     await asyncio.sleep(0)
+                line = await self._line()
         except ConnectionError:
             pass
         finally:
@@ -145,8 +151,9 @@ class JsonRpc:
             is_live: drop the notification if the client has more than 4 MB unread. For other
                 notifications, a client with more than 64 MB unread counts as gone.
         """
-        if not (is_live and self._unread > _LIVE_UNREAD_BYTES):
-            self._send({"method": method, "params": params})
+        if is_live and self._unread > _LIVE_UNREAD_BYTES:
+            return
+        self._send({"method": method, "params": params})
 
     async def drained(self) -> None:
         """Wait until the client has read nearly everything.
@@ -163,21 +170,26 @@ class JsonRpc:
 
     @property
     def _unread(self) -> int:
+        """The number of bytes that the client has not read yet."""
         return self._writer.transport.get_write_buffer_size()
 
     async def _line(self) -> bytes:
+        """The next line with its end; empty if the client has left.
+
+        A line that is too long is refused, and becomes a blank one.
+        """
         try:
             return await read_line(self._reader)
         except LongLine as long:
             await skip_line(self._reader)
             text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
             found = _ID.match(long.start[:_HEAD_BYTES])
-            self._refuse(
-                None if found is None else int(found[1]), INVALID_REQUEST, text
-            )
+            number = None if found is None else int(found[1])
+            self._refuse(number, INVALID_REQUEST, text)
             return b"\n"
 
     def _take(self, line: bytes, service: Service) -> None:
+        """Take a message: begin to answer a request, or handle anything else."""
         try:
             message: Any = decode_json(line.decode())
         except (ValueError, RecursionError):
@@ -191,16 +203,16 @@ class JsonRpc:
         fields = cast("dict[str, Any]", message)
         number = fields.get("id")
         method = fields.get("method")
-        if method is None and "id" in fields and fields.keys() & {"result", "error"}:
-            self._answered(number, fields)
+        has_answer = "id" in fields and fields.keys() & {"result", "error"}
+        if method is None and has_answer:
+            self._take_answer(number, fields)
         elif not isinstance(method, str) or not _is_id(number):
             self._refuse(None, INVALID_REQUEST, "a request has a method, and an id")
         elif "id" not in fields:
             service.notified(method, fields.get("params"))
         elif len(self._working) >= _MAX_OPEN_REQUESTS:
-            self._refuse(
-                number, OVERLOADED, f"more than {_MAX_OPEN_REQUESTS} requests at once"
-            )
+            text = f"more than {_MAX_OPEN_REQUESTS} requests at once"
+            self._refuse(number, OVERLOADED, text)
         else:
             work = self._answer(number, service.requested(method, fields.get("params")))
             task = asyncio.create_task(work)
@@ -210,45 +222,38 @@ class JsonRpc:
     async def _answer(
         self, number: RequestId, answer: Coroutine[Any, Any, Any]
     ) -> None:
+        """Wait for the answer to a request, and send it."""
         try:
             result = await answer
         except RpcError as error:
             self._refuse(number, error.code, str(error), error.data)
-        except Exception as error:  # noqa: BLE001 - a bug costs this request, and not the connection
+        # A bug costs this request, and not the connection.
+        except Exception as error:  # noqa: BLE001
             traceback.print_exc(file=sys.stderr)
             self._refuse(number, INTERNAL_ERROR, f"internal error: {error!r}")
         else:
             self._send({"id": number, "result": result})
 
-    def _answered(self, number: Any, fields: dict[str, Any]) -> None:
+    def _take_answer(self, number: Any, fields: dict[str, Any]) -> None:
+        """Pass the client's answer on to the request that waits for it, if one does."""
+        future = None
         if isinstance(number, int):
             future = self._asked.get(number)
-        else:
-            future = None
         if future is None or future.done():
             return
         error: Any = fields.get("error")
         if error is None:
             future.set_result(fields.get("result"))
         else:
-            if isinstance(error, dict):
-                told = cast("dict[str, Any]", error)
-            else:
-                told = {}
-            code = told.get("code")
-            failure = RpcError(
-                code if isinstance(code, int) else INTERNAL_ERROR,
-                str(told.get("message", error)),
-            )
-            future.set_exception(failure)
+            future.set_exception(_client_error(error))
 
     def _refuse(
         self, number: RequestId, code: int, text: str, data: Any = None
     ) -> None:
-        error = {"code": code, "message": text}
-        self._send(
-            {"id": number, "error": error if data is None else error | {"data": data}}
-        )
+        error: dict[str, Any] = {"code": code, "message": text}
+        if data is not None:
+            error["data"] = data
+        self._send({"id": number, "error": error})
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._writer.is_closing():
@@ -259,5 +264,16 @@ class JsonRpc:
             self._writer.transport.abort()
 
 
+def _client_error(error: Any) -> RpcError:
+    """The error in a client's answer, which may lack the members of the specification."""
+    fields = as_object(error)
+    code = fields.get("code")
+    if not isinstance(code, int):
+        code = INTERNAL_ERROR
+    return RpcError(code, str(fields.get("message", error)))
+
+
 def _is_id(value: object) -> bool:
-    return isinstance(value, int | str | None) and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | str | None)

@@ -32,11 +32,11 @@ def login_store(config: Config, name: str) -> StoredLogins | None:
     Returns None if the server does not use a login.
     """
     server = config.mcp_servers[name]
-    if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
+    uses_login = server.auth in {None, "oauth"} and not _has_token(server)
+    if server.url is None or not uses_login:
         return None
-    return StoredLogins(
-        config.home, config.settings.mcp_oauth_credentials_store, name, server.url
-    )
+    where = config.settings.mcp_oauth_credentials_store
+    return StoredLogins(config.home, where, name, server.url)
 
 
 def session_auth(config: Config, name: str) -> MakeAuth | None:
@@ -53,9 +53,8 @@ def session_auth(config: Config, name: str) -> MakeAuth | None:
             StoredLogin,
         )  # 500 ms if the SDK were not loaded by then
 
-        return StoredLogin(
-            store, f"log in with `codex-py mcp login {name}`", on_problem
-        )
+        advice = f"log in with `codex-py mcp login {name}`"
+        return StoredLogin(store, advice, on_problem)
 
     return make
 
@@ -105,29 +104,31 @@ async def log_in(
     from codex_py.mcp.oauth import LoginFlow  # 500 ms
 
     answers = LoginAnswers(screen)
+    configured_port = config.settings.mcp_oauth_callback_port
+    configured_url = config.settings.mcp_oauth_callback_url
     try:
         async with (
             asyncio.timeout(timeout_s),
-            answers.listening(config.settings.mcp_oauth_callback_port or 0) as port,
+            answers.listening(configured_port or 0) as port,
         ):
-            login = await LoginFlow(
+            flow = LoginFlow(
                 server=name,
                 url=server.url,
                 headers=headers,
-                redirect_uri=config.settings.mcp_oauth_callback_url
-                or f"http://127.0.0.1:{port}{PATH}",
+                redirect_uri=configured_url or f"http://127.0.0.1:{port}{PATH}",
                 client_id=server.oauth_client_id,
                 scopes=tuple(scopes) or server.scopes,
                 resource=server.oauth_resource,
                 consent=answers.wait,
-            ).log_in()
+            )
+            login = await flow.log_in()
     except TimeoutError as error:
         raise CodexError(
             f"nobody logged in to `{name}` within {timeout_s:g} s"
         ) from error
     except OSError as error:
         raise CodexError(
-            f"cannot listen on port {config.settings.mcp_oauth_callback_port} of 127.0.0.1"
+            f"cannot listen on port {configured_port} of 127.0.0.1"
             f" (`mcp_oauth_callback_port`): {error.strerror}"
         ) from error
     with store.locked():
@@ -139,7 +140,7 @@ async def auth_statuses(
 ) -> dict[str, AuthStatus]:
     """Return the login status of each server.
 
-    Those that may need a login are asked concurrently, for up to 5 s.
+    The servers that may need a login are asked concurrently, for up to 5 s.
 
     Args:
         headers: returns the headers of requests to the server with this name.
@@ -147,18 +148,19 @@ async def auth_statuses(
     Raises:
         ConfigError: the stored logins cannot be read.
     """
-    statuses: dict[str, AuthStatus] = {
-        n: _known_status(config, n) for n in config.mcp_servers
-    }
+    servers = config.mcp_servers
+    statuses: dict[str, AuthStatus] = {}
+    for name in servers:
+        statuses[name] = _known_status(config, name)
     asked = [name for name, status in statuses.items() if status == "unknown"]
-    if asked:
-        urls = [config.mcp_servers[name].url or "" for name in asked]
-        async with httpx.AsyncClient(timeout=_PROBE_TIMEOUT_S) as client:
-            probes = (
-                _probed(client, url, headers(n))
-                for n, url in zip(asked, urls, strict=True)
-            )
-            statuses.update(zip(asked, await asyncio.gather(*probes), strict=True))
+    if not asked:
+        return statuses
+    async with httpx.AsyncClient(timeout=_PROBE_TIMEOUT_S) as client:
+        probes = [
+            _probed(client, servers[name].url or "", headers(name)) for name in asked
+        ]
+        answers = await asyncio.gather(*probes)
+    statuses.update(zip(asked, answers, strict=True))
     return statuses
 
 
@@ -180,6 +182,7 @@ def _known_status(config: Config, name: str) -> AuthStatus:
 async def _probed(
     client: httpx.AsyncClient, url: str, headers: Mapping[str, str]
 ) -> AuthStatus:
+    """Ask a server for its login status; `unknown` if it does not answer."""
     # A ping starts no session and changes nothing.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     headers = {"accept": "application/json, text/event-stream", **headers}
@@ -188,16 +191,17 @@ async def _probed(
             asyncio.timeout(_PROBE_TIMEOUT_S),
             client.stream("POST", url, json=ping, headers=headers) as got,
         ):
-            asks = got.status_code == HTTPStatus.UNAUTHORIZED
+            needs_login = got.status_code == HTTPStatus.UNAUTHORIZED
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
         return "unknown"
-    if asks:
+    if needs_login:
         return "not_logged_in"
     return "unsupported"
 
 
 def _has_token(server: McpServerConfig) -> bool:
+    """True if the configuration has a token for the server, as its own setting or as a header."""
+    if server.bearer_token_env_var is not None:
+        return True
     headers = {*server.http_headers, *server.env_http_headers}
-    return server.bearer_token_env_var is not None or "authorization" in map(
-        str.lower, headers
-    )
+    return "authorization" in map(str.lower, headers)

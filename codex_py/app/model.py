@@ -57,40 +57,47 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
             effort.
     """
     name = config.model_provider
-    # A server of the user's own may name a model by its path.
-    first, _, rest = config.model.rpartition("/")
-    if not rest.strip() or (
-        not first and "/" in config.model and name in _WITHOUT_PATHS
-    ):
+    if not _names_model(config.model, name):
         raise ConfigError(f"`model`: {config.model!r} names no model", key=("model",))
     _require_known_efforts(config)
-    if (
-        name in _WITHOUT_DEFAULT
-        and not is_set(config.settings, "model")
-        and config.model == _DEFAULT
-    ):
+    is_default = config.model == _DEFAULT and not is_set(config.settings, "model")
+    if is_default and name in _WITHOUT_DEFAULT:
         raise ConfigError(
             f"the provider {name!r} has no model {_DEFAULT!r}: say which with -m {name}/MODEL"
             " (codex-py models list)"
         )
+    provider = named_provider(config, name, environment)
     own = config.model_providers.get(name, {}).get("profile", {})
-    return fitted(
-        named_provider(config, name, environment), config.model, config.home, own
-    )
+    return fitted(provider, config.model, config.home, own)
+
+
+def _names_model(model: str, provider: str) -> bool:
+    """False if the name of a model is blank, or only a path to a provider without paths."""
+    first, slash, rest = model.rpartition("/")
+    if not rest.strip():
+        return False
+    # A server of the user's own may name a model by its path.
+    is_path = bool(slash) and not first
+    return not (is_path and provider in _WITHOUT_PATHS)
 
 
 def _require_known_efforts(config: Config) -> None:
-    # Models of the user's own catalogue, and models that are not known here, may have other
-    # efforts.
-    if config.settings.model_catalog_json is None and model_info(config.model).known:
-        efforts = {
-            "model_reasoning_effort": config.model_reasoning_effort,
-            "plan_mode_reasoning_effort": config.settings.plan_mode_reasoning_effort,
-        }
-        for key, effort in efforts.items():
-            if effort not in (None, *EFFORTS):
-                text = f"`{key}`: {config.model} has no effort {effort!r}; use one of {', '.join(EFFORTS)}"
-                raise ConfigError(text, key=(key,))
+    """Raise a `ConfigError` for an effort that no model has."""
+    has_own_catalog = config.settings.model_catalog_json is not None
+    if has_own_catalog or not model_info(config.model).known:
+        # Such a model may have other efforts.
+        return
+    efforts = {
+        "model_reasoning_effort": config.model_reasoning_effort,
+        "plan_mode_reasoning_effort": config.settings.plan_mode_reasoning_effort,
+    }
+    for key, effort in efforts.items():
+        if effort not in (None, *EFFORTS):
+            raise ConfigError(
+                f"`{key}`: {config.model} has no effort {effort!r}; use one of"
+                f" {', '.join(EFFORTS)}",
+                key=(key,),
+            )
 
 
 def misspelt_provider(
@@ -108,21 +115,15 @@ def misspelt_provider(
     if not slash:
         return None
     is_openai = provider.base_url == OPENAI_URL
-    similar = nearest(
-        first,
-        {*BUILT_IN_PROVIDERS, *known},
-        alike=0.6 if is_openai else _MISSPELT_PROVIDER,
-    )
+    alike = 0.6 if is_openai else _MISSPELT_PROVIDER
+    similar = nearest(first, {*BUILT_IN_PROVIDERS, *known}, alike=alike)
     if similar in (None, first) and not is_openai:
         return None
     if similar:
         hint = f"did you mean `{similar}/{rest}`?"
     else:
         hint = "`codex-py providers list` shows the providers."
-    if is_openai:
-        asked = "OpenAI"
-    else:
-        asked = f"the provider `{provider.id}`"
+    asked = "OpenAI" if is_openai else f"the provider `{provider.id}`"
     return (
         f"{asked} is asked for a model `{model}`, because it names no provider; {hint}"
     )
@@ -171,7 +172,10 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
 def provider_key(
     config: Config, provider: Provider, environment: Mapping[str, str]
 ) -> ProviderKey | None:
-    """See `find_key`. The command of `auth` is one of the user's programs."""
+    """Find the key of a provider; see `find_key`.
+
+    A command that prints the key is one of the user's programs.
+    """
 
     def start(auth: TokenCommand) -> subprocess.Popen[bytes]:
         programs = user_programs(config, environment)
@@ -189,8 +193,10 @@ def provider_key(
     except ModelError as error:
         if error.code != "missing_key" or provider.id != "openai":
             raise
-        text = f"{error} {advice(config, environment)}".rstrip()
-        raise ModelError(text, code=error.code, exit_code=error.exit_code) from None
+        with_advice = f"{error} {advice(config, environment)}".rstrip()
+        raise ModelError(
+            with_advice, code=error.code, exit_code=error.exit_code
+        ) from None
 
 
 class ModelClients:
@@ -231,61 +237,27 @@ class ModelClients:
             ConfigError: `auth.json` cannot be read, or the provider is configured wrongly.
         """
         setup = self._setup
-        thread_id = self._thread_id
         options = setup.options
-        environment = setup.environment
-        try:
-            # A tape needs no key, and none should be read for it.
-            is_offline = options.replay or options.transport
-            if is_offline:
-                key = None
-            else:
-                key = provider_key(setup.config, provider, environment)
-        except ModelError as error:
-            return UnavailableClient(error)
-        system = os.uname()
-        headers = {
-            "originator": options.originator,
-            "user-agent": f"{options.originator}/{__version__} ({system.sysname}; {system.machine})",
-            "session-id": thread_id,
-            "thread-id": thread_id,
-            "x-client-request-id": thread_id,
-        }
-        parent = options.parent
-        if parent is not None:
-            headers["session-id"] = parent.root_id
-            if parent.role == "review":
-                headers["x-openai-subagent"] = "review"
-            else:
-                headers["x-openai-subagent"] = "collab_spawn"
-            headers["x-codex-parent-thread-id"] = parent.thread_id
+        key: ProviderKey | None = None
+        # A tape needs no key, and none should be read for it.
+        is_offline = options.replay is not None or options.transport is not None
+        if not is_offline:
+            try:
+                key = provider_key(setup.config, provider, setup.environment)
+            except ModelError as error:
+                return UnavailableClient(error)
         region = setup.config.requirements.keys.enforce_residency
         if region is not None:
-            # The name is Codex's. No header of the provider replaces it.
-            name = "x-openai-internal-codex-residency"
-            own = {
-                header: value
-                for header, value in provider.http_headers.items()
-                if header.lower() != name
-            }
-            from_variables = {
-                header: variable
-                for header, variable in provider.env_http_headers.items()
-                if header.lower() != name
-            }
-            provider = replace(
-                provider,
-                http_headers={**own, name: region},
-                env_http_headers=from_variables,
-            )
+            provider = _in_region(provider, region)
         maker = Maker(provider.id, self._home)
+        headers = self._headers()
         return HttpModelClient(
             provider=provider,
             wire=_wire(provider, maker, headers["session-id"], options),
             http=self._connections(),
             key=key,
             headers=headers,
-            environment=environment,
+            environment=setup.environment,
             sent=self._sent,
             answered=self._answered,
         )
@@ -294,7 +266,29 @@ class ModelClients:
         if self._http is not None:
             await self._http.aclose()
 
+    def _headers(self) -> dict[str, str]:
+        """The headers that name the program and the thread, as Codex sends them."""
+        options = self._setup.options
+        thread_id = self._thread_id
+        system = os.uname()
+        program = f"{options.originator}/{__version__}"
+        headers = {
+            "originator": options.originator,
+            "user-agent": f"{program} ({system.sysname}; {system.machine})",
+            "session-id": thread_id,
+            "thread-id": thread_id,
+            "x-client-request-id": thread_id,
+        }
+        parent = options.parent
+        if parent is not None:
+            kind = "review" if parent.role == "review" else "collab_spawn"
+            headers["session-id"] = parent.root_id
+            headers["x-openai-subagent"] = kind
+            headers["x-codex-parent-thread-id"] = parent.thread_id
+        return headers
+
     def _connections(self) -> httpx.AsyncClient:
+        """The connections of the thread and its parents."""
         if self._of_parent is not None:
             return self._of_parent._connections()
         if self._http is None:
@@ -305,30 +299,50 @@ class ModelClients:
         return self._http
 
 
+def _in_region(provider: Provider, region: str) -> Provider:
+    """The provider with the header that keeps the data of requests in a region.
+
+    The header's name is Codex's. No header of the provider replaces it.
+    """
+    name = "x-openai-internal-codex-residency"
+    fixed = _without_header(provider.http_headers, name)
+    return replace(
+        provider,
+        http_headers={**fixed, name: region},
+        env_http_headers=_without_header(provider.env_http_headers, name),
+    )
+
+
+def _without_header(headers: Mapping[str, str], name: str) -> dict[str, str]:
+    return {key: value for key, value in headers.items() if key.lower() != name}
+
+
 def _wire(
     provider: Provider, maker: Maker, session_id: str, options: SessionOptions
 ) -> Wire:
-    make = load(WIRES[provider.wire_api][0])
-    wire: Wire = make(
+    """The wire of a provider, loaded now."""
+    class_path, _ = WIRES[provider.wire_api]
+    wire: Wire = load(class_path)(
         deltas=options.text_deltas,
         maker=maker,
         profile=provider.profile,
     )
-    if provider.profile.tools == "text":
-        make = load(TEXT_TOOLS)
-        return make(
-            wire, session_id=session_id, maker=maker, replayed=_is_replayed(options)
-        )
-    return wire
+    if provider.profile.tools != "text":
+        return wire
+    return load(TEXT_TOOLS)(
+        wire, session_id=session_id, maker=maker, replayed=_is_replayed(options)
+    )
 
 
 def _is_replayed(options: SessionOptions) -> bool:
+    """True if the answers come from a tape."""
     if options.transport is None:
         return options.replay is not None
     return isinstance(options.transport, load(_REPLAY))
 
 
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:
+    """The transport that the options ask for; None for the network alone."""
     options = setup.options
     if options.transport is not None:
         return options.transport

@@ -1,10 +1,11 @@
-"""Opens a session: a separate step makes each part, from the parts before it. LIGHT."""
+"""Opens a session. Each step makes a part of it from the parts before. LIGHT."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from codex_py.app.child_events import ChildEvents
 from codex_py.app.features.output_schema import output_schema
@@ -38,21 +39,25 @@ from codex_py.protocol.extension import (
     Thread,
 )
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
 
+_REQUEST_RETRIES: Final = 4
+"""The retries of a request without an answer, unless the provider's settings give a number."""
+
 
 class Warnings:
-    """Collects warnings until there is a thread, then passes them on.
+    """Keeps warnings until there is a thread, then passes them on.
 
     Each text is passed on once, to the session or to one of its children.
     """
 
     def __init__(self, known: set[str] | None = None) -> None:
-        """`known`: texts that were passed on already; None without any."""
+        """`known`: the texts that were passed on already; a child adds to its parent's."""
         self._known: set[str] = set() if known is None else known
         self._unsent: list[str] = []
         self._thread: Thread | None = None
@@ -67,10 +72,11 @@ class Warnings:
             self._thread.warn(text)
 
     def child(self) -> "Warnings":
-        """Return the warnings of a child session."""
+        """Return warnings for a child session, without those that were already passed on."""
         return Warnings(self._known)
 
     def feature(self, thread: Thread) -> Extension:
+        """The feature that hands over the thread; pass it to the session."""
         self._thread = thread
         for text in self._unsent:
             thread.warn(text)
@@ -82,8 +88,9 @@ class Given:
     """The parts that a session gets from its caller, or from the session above it."""
 
     extensions: Sequence[Feature]
-    """Features from the caller, as `functions` are."""
+    """Features from the caller, outside of the configured ones."""
     functions: Sequence[Feature]
+    """Features from the caller, inside of the configured ones."""
     further: Sequence[Feature] = ()
     """Features that came with the session, from the session that opened it or from one above."""
     clients: ModelClients | None = None
@@ -117,7 +124,7 @@ class Opening:
 
     @asynccontextmanager
     async def opened(self, sink: EventSink) -> AsyncGenerator[Session]:
-        """Announce the session, which is then ready for its first turn."""
+        """Open the session and announce it. It is then ready for its first turn."""
         async with AsyncExitStack() as stack:
             provider, settings = self._choices()
             thread, file = self._thread(settings)
@@ -147,7 +154,8 @@ class Opening:
         async with AsyncExitStack() as stack:
             provider, settings = self._choices()
             open_thread = new_thread(self._setup, settings)
-            stack.callback(open_thread[1].discard)
+            _, file = open_thread
+            stack.callback(file.discard)
             yield self._session(open_thread, provider, settings, lambda _: None, stack)
 
     def _choices(self) -> tuple[Provider, TurnSettings]:
@@ -163,6 +171,7 @@ class Opening:
         return provider, turn_settings(setup, provider, choices)
 
     def _thread(self, settings: TurnSettings) -> OpenThread:
+        """The thread to resume, or a new one, with its file."""
         path = session_to_resume(self._setup)
         if path is None:
             return new_thread(self._setup, settings)
@@ -197,7 +206,7 @@ class Opening:
             _watching(sink),
         ]
         session = Session(
-            ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
+            ThreadLog(thread, file, partial(_context_items, setup)),
             settings,
             settings_for=partial(turn_settings, setup, provider),
             model=self._clients.connect(provider),
@@ -216,6 +225,7 @@ class Opening:
     def _make_clients(
         self, thread: ThreadState, provider: Provider, tools: SessionTools
     ) -> ModelClients:
+        """Make the clients, which load the tools as soon as a request is sent."""
         return ModelClients(
             self._setup,
             thread.id,
@@ -274,10 +284,9 @@ class Opening:
 def _parent(thread: Thread, new: NewChild) -> ParentThread:
     """Describe the thread as the parent of a new child."""
     above = thread.parent
-    if above is None:
-        root_id = thread.thread_id
-        depth = 1
-    else:
+    root_id = thread.thread_id
+    depth = 1
+    if above is not None:
         root_id = above.root_id
         depth = above.depth + 1
     return ParentThread(
@@ -291,15 +300,25 @@ def _parent(thread: Thread, new: NewChild) -> ParentThread:
 
 
 def _retries(provider: Provider, options: SessionOptions) -> Retries:
-    request = provider.request_max_retries
-    stream = provider.stream_max_retries
-    return Retries(
-        4 if request is None else request,
-        options.stream_retries if stream is None else stream,
-    )
+    """The retries of a turn: as the provider is configured, else by default."""
+    request_max = provider.request_max_retries
+    if request_max is None:
+        request_max = _REQUEST_RETRIES
+    stream_max = provider.stream_max_retries
+    if stream_max is None:
+        stream_max = options.stream_retries
+    return Retries(request_max, stream_max)
+
+
+def _context_items(
+    setup: SessionSetup, settings: TurnSettings
+) -> Sequence[EncodedItem]:
+    items, _ = thread_context(setup, settings)
+    return items
 
 
 def _check_names(tools: Sequence[OfferedTool]) -> None:
+    """Raise a `ValueError` if an extension's tool has the name of another tool."""
     counts = Counter(called_tool(None, tool.name) for tool in tools)
     for name, count in counts.items():
         if count > 1 or name in own_names() or name.startswith(MCP_PREFIX):
@@ -307,10 +326,13 @@ def _check_names(tools: Sequence[OfferedTool]) -> None:
 
 
 def _watching(sink: EventSink) -> Feature:
+    """A feature that only watches events."""
     return lambda _: Extension(sink=sink)
 
 
 def _image_warning(thread: Thread) -> Extension:
+    """Warns the user of images in a prompt for a model that takes none."""
+
     async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
         if prompt.images and not thread.settings.abilities.images:
             thread.warn(

@@ -26,6 +26,7 @@ McpStartupWait: TypeAlias = Callable[
 """Waits for MCP servers to start, or for a limited time. Gets a function that lists the pending
 ones, and an awaitable that completes when none are."""
 Connect: TypeAlias = Callable[[Provider], ModelClient]
+"""Makes a client of the thread for a provider."""
 OpenChild: TypeAlias = Callable[
     [Thread, NewChild, Config, str | None], AbstractAsyncContextManager[Session]
 ]
@@ -48,6 +49,7 @@ class Suspension:
     """The request that a person has decided on; with `resume`. The session continues with its
     call."""
     is_approved: bool = False
+    """The person's decision."""
     because: str | None = None
     """The reason of a refusal, for the model."""
     options: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class SessionOptions:
     source: Literal["exec", "cli", "mcp", "vscode"] = "exec"
     """The source in the session file; `vscode` stands for Codex's app server."""
     originator: str = "codex_exec"
+    """The name of the program in the headers of requests and in the session file."""
     ephemeral: bool = False
     """Write no session file."""
     resume: str | None = None
@@ -90,9 +93,11 @@ class SessionOptions:
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     transport: Any = None
-    """An `httpx.AsyncBaseTransport` to use instead of the network, without a key. None: the network, or a tape."""
+    """An `httpx.AsyncBaseTransport` to use instead of the network, without a key. None: the
+    network, or a tape."""
     stream_retries: int = 5
-    """Retries of a stream that broke off or did not begin, unless the provider's settings give a number."""
+    """Retries of a stream that broke off or did not begin, unless the provider's settings give a
+    number."""
     ignore_rules: bool = False
     """Ignore the files with rules for commands."""
     bypass_hook_trust: bool = False
@@ -145,7 +150,7 @@ class SessionSetup:
     shell_snapshots: dict[Any, Any] = field(default_factory=dict[Any, Any])
     """The user's login shell as a session knows it, for its children; see `LoginShell`."""
     network: NetworkReport = field(default_factory=NetworkReport)
-    """Reports on the commands of a session and its children that may reach some hosts alone."""
+    """Reports on the commands of a session and its children that may reach only some hosts."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None before there is a thread; the
     factories of features have one."""

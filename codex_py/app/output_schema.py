@@ -1,7 +1,7 @@
 """The JSON Schema of a final answer, and the check of an answer against it.
 
-The request contains the schema, but not every provider enforces it. Importing this module loads jsonschema
-(60 ms), so it is imported only if a schema is given.
+The request contains the schema, but not every provider enforces it. Importing this module loads
+jsonschema (60 ms), so it is imported only if a schema is given.
 """
 
 import json
@@ -23,6 +23,8 @@ _MAX_REASON_CHARACTERS = 300
 
 
 class _Validator(Protocol):
+    """The part of a validator of jsonschema that is used here, with types."""
+
     def iter_errors(self, instance: Any) -> Iterable[ValidationError]: ...
 
 
@@ -63,7 +65,8 @@ def answer_check(schema: Any) -> Callable[[str], str | None]:
 
     It returns None if the answer does not.
 
-    The function raises `ConfigError` if the schema refers to one that it does not contain: nothing is fetched.
+    The function raises a `ConfigError` if the schema refers to one that it does not contain:
+    nothing is fetched.
 
     Raises:
         ConfigError: `schema` is not a JSON Schema.
@@ -75,6 +78,7 @@ def answer_check(schema: Any) -> Callable[[str], str | None]:
 
 
 def _problem(schema: Any) -> str | None:
+    """The reason why a value is not a JSON Schema; None if it is one."""
     try:
         _validator_class(schema).check_schema(schema)
     except SchemaError as error:
@@ -83,6 +87,7 @@ def _problem(schema: Any) -> str | None:
 
 
 def _violation(schema: Any, text: str) -> str | None:
+    """See `answer_check`."""
     try:
         answer = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -90,30 +95,34 @@ def _violation(schema: Any, text: str) -> str | None:
     no_others: Registry[Any] = Registry()
     try:
         validator: _Validator = _validator_class(schema)(schema, registry=no_others)
-        error = cast(
-            "ValidationError | None", best_match(validator.iter_errors(answer))
-        )
+        errors = validator.iter_errors(answer)
+        error = cast("ValidationError | None", best_match(errors))
     except Unresolvable as unresolvable:
         message = (
             f"the output schema has a reference that cannot be resolved: {unresolvable}"
         )
         raise ConfigError(message) from unresolvable
     except RecursionError:
-        return "the final answer is nested too deeply to be checked, or the output schema refers to itself"
+        return (
+            "the final answer is nested too deeply to be checked, or the output schema refers to"
+            " itself"
+        )
     if error is None:
         return None
     return f"the final answer does not satisfy the output schema: {_reason(error)}"
 
 
 def _validator_class(schema: Any) -> Any:
-    # jsonschema looks up any other value there, and fails.
+    """The validator for the draft that a schema names."""
     draft = as_object(schema).get("$schema")
-    known = {"$schema": draft} if isinstance(draft, str) else True
-    return validator_for(known, default=Draft202012Validator)
+    if not isinstance(draft, str):
+        # jsonschema looks up any value of another type, and fails.
+        return Draft202012Validator
+    return validator_for({"$schema": draft}, default=Draft202012Validator)
 
 
 def _reason(error: ValidationError | SchemaError) -> str:
-    """`at $.path: what is wrong`; bounded, because the message may quote the whole answer."""
+    """The message as `at $.path: the mistake`, cut because it may quote the whole answer."""
     # The end of the message tells the expectation, the beginning shows the value.
     return f"at {error.json_path}: {shortened(error.message, _MAX_REASON_CHARACTERS)}"
 

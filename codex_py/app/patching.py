@@ -1,4 +1,4 @@
-"""Connects the patch commands with other packages: the patches and bundles of sessions, and merges by git.
+"""Connects the patch commands with sessions and with git.
 
 Part of the composition root, for frontends that have no session.
 """
@@ -20,7 +20,7 @@ from codex_py.patch.git import Git, find_git, for_tree, repository_git
 from codex_py.patch.unified.content import ThreeWay
 from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.file_rules import NO_RULES, FileRules
-from codex_py.protocol.json_fields import json_object
+from codex_py.protocol.json_fields import json_object, text_field
 from codex_py.protocol.messages import decode_json
 from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session
@@ -69,10 +69,9 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
             continue
         found = _patch_of(cast("dict[str, Any]", decode_json(encoded)))
         if found is not None:
-            text, folder = found
-            return SessionPatch(
-                text, Path(os.path.normpath(base / folder)), session.thread_id
-            )
+            text, workdir = found
+            folder = Path(os.path.normpath(base / workdir))
+            return SessionPatch(text, folder, session.thread_id)
     raise CodexError(f"the session {session.thread_id} made no patch", code="no_patch")
 
 
@@ -92,22 +91,21 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
             return None
     text = fields.get("input", fields.get("patch"))
     if isinstance(text, str):
-        if _OPENING in text:
-            return (text, "")
-        return None
-    command = fields.get("cmd", fields.get("command"))
-    workdir = fields.get("workdir")
-    if isinstance(command, str):
-        command = ["bash", "-lc", command]
-    if isinstance(command, list):
-        words = cast("list[Any]", command)
-    else:
-        words = []
-    found = find_patch([str(word) for word in words])
+        return (text, "") if _OPENING in text else None
+    found = find_patch(_words_of(fields.get("cmd", fields.get("command"))))
     if found is None:
         return None
-    outer = workdir if isinstance(workdir, str) else ""
-    return found.patch, str(Path(outer) / (found.workdir or ""))
+    workdir = text_field(fields, "workdir")
+    return found.patch, str(Path(workdir) / (found.workdir or ""))
+
+
+def _words_of(command: object) -> list[str]:
+    """The words of a command, which is a text for bash or a list of words."""
+    if isinstance(command, str):
+        return ["bash", "-lc", command]
+    if isinstance(command, list):
+        return [str(word) for word in cast("list[Any]", command)]
+    return []
 
 
 def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
@@ -115,9 +113,8 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
 
     Raises a `CodexError` if git is not installed, or the repository belongs to something else.
     """
-    git = find_git(
-        programs_outside(codex_home(environment), environment, cwd), environment
-    )
+    programs = programs_outside(codex_home(environment), environment, cwd)
+    git = find_git(programs, environment)
     top = project_root(cwd, (".git",))
     of_repository = None if top is None else for_tree(git, top)
 
@@ -137,11 +134,12 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
         # The folder is outside of the repository, so that the repository's configuration has no
         # effect.
         with own_folder(git.home, "merge") as folder:
-            names = ("ours", "base", "patch")
-            for name, data in zip(names, (ours, base, theirs), strict=True):
+            files = {"ours": ours, "base": base, "patch": theirs}
+            labels: list[str] = []
+            for name, data in files.items():
                 (folder / name).write_bytes(data)
-            labels = [word for name in names for word in ("-L", name)]
-            done = git.run(folder, "merge-file", "-p", *labels, *names)
+                labels += ("-L", name)
+            done = git.run(folder, "merge-file", "-p", *labels, *files)
         # The exit code is the number of conflicts, at most 127.
         if not 0 <= done.returncode <= 127:
             reason = done.stderr.decode(errors="replace").strip()
@@ -161,8 +159,8 @@ def changes_since_commit(
 
     Raises the errors of `repository_of`.
     """
-    repository = repository_of(cwd, programs, environment)
-    return work_tree_diff(*repository, denials_of(rules).refuses)
+    git, top = repository_of(cwd, programs, environment)
+    return work_tree_diff(git, top, denials_of(rules).refuses)
 
 
 def repository_of(

@@ -13,17 +13,19 @@ from codex_py.protocol.settings import Choices
 
 @frozen
 class Permissions:
+    """One choice: an approval policy and a mode of the sandbox."""
+
     id: str
     label: str
     note: str
+    """What the agent may do, for the user."""
     policy: ApprovalPolicy
     sandbox: SandboxMode
 
     def are_those_of(self, choices: Choices) -> bool:
-        return (self.policy, self.sandbox) == (
-            choices.approval_policy,
-            choices.sandbox_policy.mode,
-        )
+        if self.policy != choices.approval_policy:
+            return False
+        return self.sandbox == choices.sandbox_policy.mode
 
     def given_to(
         self, choices: Choices, config: Config, add_dirs: Sequence[Path]

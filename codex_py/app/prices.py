@@ -37,19 +37,34 @@ def price_of(
         own.pop("same_as", None)
         same_as = prices[name].same_as
     if "input" in own:
-        own = {"cached_input": own["input"], **own}
-    if same_as is None and {"input", "output"} <= own.keys():
+        own.setdefault("cached_input", own["input"])
+    if same_as is not None:
+        return replace(_same_price(config, name, same_as), **own)
+    if {"input", "output"} <= own.keys():
         return Price(**own)
-    known = known_model(same_as or model)
-    if same_as is not None and (
-        known is None or same_as != f"{known.provider}/{known.slug}"
-    ):
-        key = ("model_prices", name, "same_as")
-        text = f"`{dotted(key)}`: {same_as!r} is no PROVIDER/MODEL of `codex-py models list`"
-        raise config.layers.located(ConfigError(text, key=key))
-    if known is None or not (own or same_as or known.provider == provider):
+    known = known_model(model)
+    if known is None:
+        return None
+    if not own and known.provider != provider:
         return None
     return replace(known.prices, **own)
+
+
+def _same_price(config: Config, name: str, same_as: str) -> Price:
+    """The price of the model `same_as`, which the table `[model_prices.NAME]` names.
+
+    Raises a `ConfigError` if there is no such model.
+    """
+    known = known_model(same_as)
+    if known is not None and same_as == f"{known.provider}/{known.slug}":
+        return known.prices
+    key = ("model_prices", name, "same_as")
+    raise config.layers.located(
+        ConfigError(
+            f"`{dotted(key)}`: {same_as!r} is no PROVIDER/MODEL of `codex-py models list`",
+            key=key,
+        )
+    )
 
 
 def unknown_price(model: str, provider: str) -> str:
@@ -58,11 +73,12 @@ def unknown_price(model: str, provider: str) -> str:
     if known is not None and known.provider != provider:
         table = dotted(("model_prices", f"{provider}/{model}"))
         return (
-            f"the price of {model!r} at {provider!r} is not known; if it is that of {known.provider}, write"
-            f' into config.toml:\n[{table}]\nsame_as = "{known.provider}/{known.slug}"'
+            f"the price of {model!r} at {provider!r} is not known; if it is that of"
+            f" {known.provider}, write into config.toml:\n[{table}]\n"
+            f'same_as = "{known.provider}/{known.slug}"'
         )
+    table = dotted(("model_prices", model))
     return (
-        f"the price of {model!r} is not known; write it into config.toml:"
-        f" [{dotted(('model_prices', model))}] with `input = 2.0`, `cached_input = 0.2` and `output = 10.0`,"
-        " in dollars for a million tokens"
+        f"the price of {model!r} is not known; write it into config.toml: [{table}] with"
+        " `input = 2.0`, `cached_input = 0.2` and `output = 10.0`, in dollars for a million tokens"
     )

@@ -28,7 +28,9 @@ _ModelT = TypeVar("_ModelT", bound=PydanticModel)
 
 
 class Agent(Generic[OutputT]):
-    """A conversation with a model that works in a folder: it reads files, runs commands and calls your functions.
+    """A conversation with a model that works in a folder.
+
+    The model reads files, runs commands and calls your functions.
 
     The first prompt opens the conversation, and each further one continues it. `run`, `stream` and
     `close` belong to one event loop. `run_sync` and `close_sync` need no loop, and work beside a
@@ -94,22 +96,23 @@ class Agent(Generic[OutputT]):
             ModelSchema(output_type)
         if not Path(cwd).is_dir():
             raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
+        if callable(tools):
+            raise TypeError("`tools` is a sequence of functions: tools=[function]")
+        name = model if isinstance(model, str) else None
         transport = None if isinstance(model, str) else model
         own = {
-            "model": model if isinstance(model, str) else None,
+            "model": name,
             "developer_instructions": instructions,
             "sandbox_mode": sandbox,
         }
-        own = {key: value for key, value in own.items() if value is not None}
-        if callable(tools):
-            raise TypeError("`tools` is a sequence of functions: tools=[function]")
+        settings: dict[str, Any] = {}
         if approve is None:
-            nobody = {"approval_policy": "never"}
-        else:
-            nobody = {}
+            settings["approval_policy"] = "never"
+        settings |= config or {}
+        settings |= {key: value for key, value in own.items() if value is not None}
         setup = AgentSetup(
             cwd=Path(cwd).absolute(),
-            settings=_checked({**nobody, **(config or {}), **own}),
+            settings=_checked(settings),
             home=None if home is None else Path(home).absolute(),
             environment=None if environment is None else dict(environment),
             parts={
@@ -122,15 +125,15 @@ class Agent(Generic[OutputT]):
         options = SessionOptions(
             ephemeral=not is_kept, resume=resume, transport=transport
         )
-        if isinstance(model, str) or model is None:
-            self._model = model
-        else:
-            self._model = type(model).__name__
+        self._model = name
+        if transport is not None:
+            self._model = type(transport).__name__
         self._cwd = setup.cwd
         self._output_type = output_type
         self._begin(AgentSession(setup, options))
 
     def _begin(self, conversation: AgentSession) -> None:
+        """Use a conversation, which closes with the last reference to the agent."""
         self._conversation = conversation
         self._thread: LoopThread | None = None
         weakref.finalize(self, conversation.let_close)
@@ -140,15 +143,12 @@ class Agent(Generic[OutputT]):
 
         The text contains nothing secret.
         """
-        if self._model is None:
-            model = ""
-        else:
-            model = f"{self._model!r}, "
-        if self.thread_id is None:
-            thread = ""
-        else:
-            thread = f", thread_id={self.thread_id!r}"
-        return f"{type(self).__name__}({model}cwd={str(self._cwd)!r}{thread})"
+        arguments = [f"cwd={str(self._cwd)!r}"]
+        if self._model is not None:
+            arguments.insert(0, repr(self._model))
+        if self.thread_id is not None:
+            arguments.append(f"thread_id={self.thread_id!r}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
     @property
     def session(self) -> Session | None:
@@ -180,7 +180,9 @@ class Agent(Generic[OutputT]):
     async def run(
         self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
     ) -> Result[Any]:
-        """Run one turn to its end. Cancelling it interrupts the turn, and the conversation can go on.
+        """Run one turn to its end.
+
+        Cancelling it interrupts the turn, and the conversation can go on.
 
         >>> import asyncio
         >>> from pydantic import BaseModel
@@ -194,13 +196,15 @@ class Agent(Generic[OutputT]):
 
         Args:
             images: files; paths are relative to the folder of the agent.
-            output_type: a pydantic model. The provider gets its JSON Schema; an answer that the model refuses is sent
-                back once, and `Result.output` is an instance.
+            output_type: a pydantic model. The provider gets its JSON Schema; an answer that the
+                model refuses is sent back once, and `Result.output` is an instance.
 
         Raises:
-            CodexError: the turn failed, or the conversation cannot be opened; the classes are in `codex_py.errors`.
-                If the turn failed, `error.result` is the `Result` up to that point.
-            RuntimeError: a turn runs, the agent is closed, or its conversation is in another event loop.
+            CodexError: the turn failed, or the conversation cannot be opened; the classes are in
+                `codex_py.errors`. If the turn failed, `error.result` is the `Result` up to that
+                point.
+            RuntimeError: a turn runs, the agent is closed, or its conversation is in another event
+                loop.
         """
         return await self._run(prompt, images, output_type, lambda _: None)
 
@@ -266,7 +270,8 @@ class Agent(Generic[OutputT]):
     def steer(self, prompt: str, *, images: Sequence[Path | str] = ()) -> bool:
         """Send the model a prompt while a turn runs, with the next request of the turn.
 
-        False if no turn runs, or the turn has sent its last request or was interrupted; then `run` it.
+        False if no turn runs, or the turn has sent its last request or was interrupted; then `run`
+        the prompt.
 
         Raises:
             UsageError: there is no such image, or neither text nor an image.
@@ -326,6 +331,7 @@ class Agent(Generic[OutputT]):
         output_type: Any,
         tell: Callable[[Any], None],
     ) -> Result[Any]:
+        """Run one turn; see `run`. `tell` gets its events."""
         if output_type is None:
             output_type = self._output_type
         else:
@@ -336,6 +342,7 @@ class Agent(Generic[OutputT]):
         )
 
     def _files(self, images: Sequence[Path | str]) -> list[Path]:
+        """The absolute paths of images. Raises a `UsageError` if one is missing."""
         if isinstance(images, str | Path):
             raise TypeError(
                 f"`images` is a sequence of files: images=[{str(images)!r}]"
@@ -356,9 +363,11 @@ def _check_types(model: object, config: object) -> None:
 
 
 def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings. Raises a `ConfigError` for the first one that is unknown or wrong."""
     for problem in problems(settings):
         text = f"config: `{dotted(problem.key)}` {problem.text}"
-        if problem.unknown and (near := suggestion(problem.key)):
-            text += f"; did you mean `{near}`?"
+        similar = suggestion(problem.key) if problem.unknown else None
+        if similar:
+            text += f"; did you mean `{similar}`?"
         raise ConfigError(text, key=problem.key)
     return settings

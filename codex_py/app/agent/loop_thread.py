@@ -11,6 +11,7 @@ _END_S: Final = 10.0
 
 
 _Started: TypeAlias = Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]
+"""Gets the loop once it runs, and the event that ends it."""
 
 
 class LoopThread:
@@ -28,6 +29,7 @@ class LoopThread:
         self.loop, self._end = started.result()
 
     def close(self) -> None:
+        """End the loop, and wait up to 10 s for the end of its thread."""
         with suppress(RuntimeError):  # the loop is closed already
             self.loop.call_soon_threadsafe(self._end.set)
         if threading.current_thread() is not self._thread:
@@ -37,7 +39,8 @@ class LoopThread:
 class _Loop(asyncio.SelectorEventLoop):
     """An event loop that can end while the program ends.
 
-    asyncio waits for the default executor in a new thread, and Python 3.12.0 and 3.12.1 start none at that time.
+    asyncio waits for the default executor in a new thread, and Python 3.12.0 and 3.12.1 start none
+    at that time.
     """
 
     def __init__(self) -> None:
@@ -45,7 +48,8 @@ class _Loop(asyncio.SelectorEventLoop):
         self._threads = ThreadPoolExecutor()
         self.set_default_executor(self._threads)
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002 -- it never waits
+    # It never waits, so it needs no time-out.
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -18,8 +18,8 @@ left out."""
 class EventStream(Generic[OutputT]):
     """The events of one turn as they happen; see `Agent.stream`. The turn begins with the loop.
 
-    The loop ends with the turn, and raises its `CodexError` if it failed. Leaving the loop early interrupts the turn;
-    `async with` waits for its end.
+    The loop ends with the turn, and raises the turn's `CodexError` if it failed. Leaving the loop
+    early interrupts the turn; `async with` waits for its end.
 
     >>> import asyncio
     >>> from codex_py import Agent, MessageDelta
@@ -39,12 +39,17 @@ class EventStream(Generic[OutputT]):
         run: Callable[[Callable[[Event], None]], Awaitable[Result[OutputT]]],
         leave: Callable[["asyncio.Task[Any]"], None],
     ) -> None:
-        """`run` runs the turn and reports its events. `leave` interrupts the task that runs it."""
+        """
+        Args:
+            run: runs the turn, and calls its argument with each event.
+            leave: interrupts the task that runs the turn.
+        """
         self._run = run
         self._leave = leave
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[Event] = deque()
         self._news = asyncio.Event()
+        """Set when an event has come, or the turn has ended."""
         self._result: Result[OutputT] | None = None
         self._error: BaseException | None = None
         """The error that ended the turn. It is raised after the last event."""
@@ -113,6 +118,7 @@ class EventStream(Generic[OutputT]):
         return self._waiting.popleft()
 
     async def _work(self) -> None:
+        """Run the turn, and keep its result and its error."""
         try:
             self._result = await self._run(self._tell)
         except asyncio.CancelledError as error:
@@ -134,13 +140,15 @@ class EventStream(Generic[OutputT]):
             self._result = error.result
 
     def _tell(self, event: Event) -> None:
-        if event.type is not None or len(self._waiting) < _MAX_WAITING:
-            self._waiting.append(event)
-            self._news.set()
+        only_shows_progress = event.type is None
+        if only_shows_progress and len(self._waiting) >= _MAX_WAITING:
+            return
+        self._waiting.append(event)
+        self._news.set()
 
 
 class _Events(AsyncIterator[Event]):
-    """Belongs to one loop alone, so that it is deleted when the loop is left."""
+    """The iterator of one `async for` loop, which is deleted when the loop is left."""
 
     def __init__(self, stream: EventStream[Any]) -> None:
         self._stream = stream
