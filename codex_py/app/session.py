@@ -1,4 +1,4 @@
-"""The composition root: a configuration becomes a session; see `app.opening` for its steps. LIGHT."""
+"""The composition root: a configuration becomes a session, in the steps of `app.opening`. LIGHT."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -36,27 +36,28 @@ async def open_session(
 ) -> AsyncGenerator[Session]:
     """Open a session that is ready for its first turn.
 
-    Emits `ThreadStarted` and the warnings. Leaving the context stops the processes of the session, and
-    closes its file and its connections.
+    Emits `ThreadStarted` and the warnings. Leaving the context stops the processes of the session,
+    and closes its file and its connections.
 
     Args:
-        sink: takes every event; a plain function, which is never awaited. None: warnings go to the logger
-            `codex_py`, and nothing else is told.
+        sink: takes every event; a plain function, which is never awaited. None: warnings go to the
+            logger `codex_py`, and nothing else is told.
         environment: None: the environment of the program.
         approver: decides what the approval policy leaves to the user; None denies it.
-        elicitor: answers the questions of MCP servers and of the model to the user. None: those of servers are
-            declined, and the model is not offered `request_user_input`.
+        elicitor: answers the questions of MCP servers and of the model to the user. None: questions
+            of servers are declined, and the model is not offered `request_user_input`.
         extensions: see `protocol.extension`; the first is the outermost.
         tools: Python functions that the model may call; see `codex_py.tool`.
 
     Raises:
-        TypeError: the sink is a coroutine function, the approver has no coroutine function `review`, or a
-            function cannot be a tool.
+        TypeError: the sink is a coroutine function, the approver has no coroutine function
+            `review`, or a function cannot be a tool.
         ValueError: two tools have the same name, or one has the name of a tool of the program.
         CodexError: the configuration is wrong, or a feature cannot start. Nothing was emitted.
     """
     config.require_enforced()
-    sink = log_warnings if sink is None else sink
+    if sink is None:
+        sink = log_warnings
     _check_sink(sink)
     _check_approver(approver)
     if environment is None:
@@ -101,6 +102,7 @@ async def made_session(
 
 
 def _installed(config: Config) -> Sequence[Feature]:
+    """The features of installed packages that the configuration names."""
     tables = config.settings.extensions
     if not tables:
         return ()
@@ -116,6 +118,7 @@ def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
 
 
 def _check_sink(sink: EventSink) -> None:
+    """Raise a `TypeError` for a coroutine function."""
     if iscoroutinefunction(sink) or iscoroutinefunction(type(sink).__call__):
         raise TypeError(
             "the sink must be a plain function: an `async def` would never be awaited"
@@ -123,6 +126,7 @@ def _check_sink(sink: EventSink) -> None:
 
 
 def _check_approver(approver: Approver | None) -> None:
+    """Raise a `TypeError` unless `review` is a coroutine function."""
     review: Any = getattr(approver, "review", None)
     if approver is not None and not iscoroutinefunction(review):
         raise TypeError(

@@ -28,7 +28,7 @@ from codex_py.errors import ExitCode
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.dispatch import Dispatch, ItemIds, ToolContext, ToolUse
 from codex_py.protocol.events import EventSink
-from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.protocol.extension import Extension, Occasion, Thread, TurnStart
 from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -37,6 +37,8 @@ from codex_py.tools.plan_notes import plan_notes
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 """The types of the items that tools answer."""
 _LOAD_AFTER_S = 0.2
+"""The wait between the first request and the loading. The model usually thinks for longer; a turn
+that ends sooner never loads the tools."""
 _RELEASE_AFTER_S = 0.3
 """The wait before a release: the next command often comes at once, and left processes take a moment
 to end."""
@@ -57,17 +59,21 @@ class SessionTools:
         self._warn_once = cache(setup.warn)
         self._rules = _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None
+        """The timer that loads the tools."""
         self._loaded = None
         """The `ToolParts` once they are loaded; see `parts`."""
         self._confined = 0
         """The number of commands that run within `confined`."""
         self._release: asyncio.TimerHandle | None = None
+        """The timer of `_release_soon`."""
 
     def __call__(self, thread: Thread) -> Extension:
+        def context(occasion: Occasion) -> Sequence[Note]:
+            # A compaction would lose the plan.
+            return plan_notes(thread.items) if occasion == "compact" else ()
+
         return Extension(
-            context=lambda occasion: (
-                plan_notes(thread.items) if occasion == "compact" else ()
-            ),
+            context=context,
             around_session=self._around_session,
             around_turn=lambda turn: self._around_turn(thread, turn),
             turn_facts=self._turn_facts,
@@ -80,7 +86,6 @@ class SessionTools:
     def load_soon(self) -> None:
         """Load the tools soon after a request was sent, unless its turn ends at once."""
         if self._loaded is None and self._waiting is None:
-            # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
             loop = asyncio.get_running_loop()
             self._waiting = loop.call_later(_LOAD_AFTER_S, lambda: self.parts)
 
@@ -109,7 +114,10 @@ class SessionTools:
     async def dispatch(
         self, call: ToolCall, emit: EventSink
     ) -> Sequence[Note | OutputItem]:
-        """Run a call with the tools, which are loaded now if they are not, and make its output; see `ToolCalls`."""
+        """Run a call and make its output; see `ToolCalls`.
+
+        The tools are loaded first if necessary.
+        """
         parts = self.parts
         context = self._context(call.call_id, emit)
         try:
@@ -117,8 +125,9 @@ class SessionTools:
         finally:
             # A command that could not start does not end either.
             self._release_soon()
-        for text in filter(None, (parts.sandbox.unavailable, parts.sandbox.warning)):
-            self._setup.warn(text)
+        for text in (parts.sandbox.unavailable, parts.sandbox.warning):
+            if text:
+                self._setup.warn(text)
         return items
 
     def answer(
@@ -132,6 +141,7 @@ class SessionTools:
         return self.parts.router.answer(call, output, context)
 
     def _context(self, call_id: str, emit: EventSink) -> ToolContext:
+        """The context of a call, with the settings of this moment."""
         parts = self.parts
         session = self._session
         settings = session.settings
@@ -148,7 +158,10 @@ class SessionTools:
         )
 
     def with_latest_settings(self, inner: Dispatch) -> Dispatch:
-        """Run each call with the settings of when its turn comes: those may have changed while it waited."""
+        """Run each call with the settings at the time when its turn comes.
+
+        They may have changed while the call waited.
+        """
 
         def dispatch(use: ToolUse) -> Awaitable[ToolOutput]:
             policy = self._session.settings.approval_policy
@@ -160,16 +173,16 @@ class SessionTools:
         return dispatch
 
     def _policy(self) -> SandboxPolicy:
+        """The sandbox policy of this moment; its writable roots are recorded for `programs`."""
         # The user may have changed the settings since the last turn began.
         settings = self._session.settings
         policy = settings.sandbox_policy
         if os.path.realpath(settings.cwd) != str(settings.cwd):
             # The root had no links. A command of another session can put one there, to a place that
             # is not writable here.
-            roots = (
-                r for r in policy.writable_roots if not r.is_relative_to(settings.cwd)
-            )
-            policy = replace(policy, writable_roots=tuple(roots))
+            roots = policy.writable_roots
+            kept = [root for root in roots if not root.is_relative_to(settings.cwd)]
+            policy = replace(policy, writable_roots=tuple(kept))
             self._warn_once(
                 f"{settings.cwd} was replaced by a link, so nothing is written there."
             )
@@ -180,20 +193,17 @@ class SessionTools:
     def confined(
         self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path
     ) -> Generator[Start]:
-        """Return the start of the command in the sandbox of the model's commands.
+        """Return the start of a command in the sandbox of the model's commands.
 
-        The command has ended when the context is left.
-
-        Leave the context after its end.
+        Leave the context after the end of the command.
 
         Raises:
             ToolError: no sandbox is available.
         """
         parts = self.parts
-        if isinstance(command, str):
-            argv = [*parts.script_shell, command]
-        else:
-            argv = command
+        argv = command
+        if isinstance(argv, str):
+            argv = [*parts.script_shell, argv]
         argv = without_variables(argv, parts.hidden)
         self._confined += 1
         try:
@@ -204,6 +214,8 @@ class SessionTools:
             self._release_soon()
 
     def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:
+        """Release the sandbox after the delay, if no command runs then."""
+
         def release() -> None:
             parts = self.parts
             runs = parts.processes.is_running or self._confined
@@ -242,6 +254,7 @@ class SessionTools:
 
     @asynccontextmanager
     async def _around_turn(self, thread: Thread, _: TurnStart) -> AsyncGenerator[None]:
+        """End the commands of a turn, and its plan."""
         try:
             yield
         finally:
@@ -286,36 +299,32 @@ class SessionTools:
             parts.profile_sandbox.release()
 
     def _turn_facts(self) -> Mapping[str, Any]:
-        is_unavailable = (
-            self._loaded is not None and self._loaded.sandbox.unavailable is not None
-        )
-        if is_unavailable:
-            return {"exit_code": ExitCode.SANDBOX}
-        return {}
+        """The exit code of a turn in which a sandbox was missing."""
+        if self._loaded is None or self._loaded.sandbox.unavailable is None:
+            return {}
+        return {"exit_code": ExitCode.SANDBOX}
 
 
 def _rules(setup: SessionSetup):
-    """Read the `CommandRules` of the system, of the user and of a trusted project, and the required rules.
+    """Read the `CommandRules` of the system, of the user and of a trusted project.
 
-    No option switches the required rules off. Returns None if there are no rules.
+    The administrator's required rules are added, which no option switches off. Returns None if
+    there are no rules.
     """
     config = setup.config
-    is_on = not setup.options.ignore_rules
-    if is_on:
-        folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
-    else:
-        folders = []
     trust = config.project_trust
+    folders: list[Path] = []
+    trusted: Mapping[Path, str] = {}
+    if not setup.options.ignore_rules:
+        folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
+        if isinstance(trust, Trusted):
+            # These texts were checked for trust; the files may have changed since.
+            trusted = trust.files
+    project = {path: text for path, text in trusted.items() if path.suffix == ".rules"}
     required = config.requirements.file.values.get("rules", {})
     tables = required.get("prefix_rules", ())
-    trusted: Mapping[Path, str] = {}
-    if is_on and isinstance(trust, Trusted):
-        # These texts were checked for trust; the files may have changed since.
-        trusted = trust.files
-    project = {path: text for path, text in trusted.items() if path.suffix == ".rules"}
-    if not (tables or project) and not any(
-        next(folder.glob("*.rules"), None) for folder in folders
-    ):
+    has_files = any(any(folder.glob("*.rules")) for folder in folders)
+    if not (tables or project or has_files):
         return None
     from codex_py.execpolicy.rules import (
         load_rules,

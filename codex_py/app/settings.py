@@ -35,7 +35,8 @@ from codex_py.tools.offered import tool_specs
 
 _UNKNOWN_MODEL = (
     "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
-    " performance and cause issues. A window of {:,} tokens is assumed; `model_context_window` sets it."
+    " performance and cause issues. A window of {:,} tokens is assumed; `model_context_window` sets"
+    " it."
 )
 _MISSPELT: Final = 0.9
 """The similarity at which a name is taken for a misspelt known one: `gpt5.5`, but no name with
@@ -53,30 +54,32 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
-    own = [
-        model.slug
-        for model in known_models()
-        if model.provider == config.model_provider
-    ]
+    own: list[str] = []
+    others: list[str] = []
+    for model in known_models():
+        if model.provider == config.model_provider:
+            own.append(model.slug)
+            continue
+        variable = key_variable(model.provider, config.model_providers)
+        if environment.get(variable or ""):
+            others.append(f"{model.provider}/{model.slug}")
     if config.model_provider == "openai" or not own:
-        own = [
-            model.slug for model in catalog_models(config.settings.model_catalog_json)
-        ]
-        if config.settings.model_catalog_json is None:
-            # One of our entries stands for several models.
-            full = [
-                model.slug for model in known_models() if model.provider == "openai"
-            ]
-            own = full + [
-                name for name in own if not any(each.startswith(name) for each in full)
-            ]
-    others = [
-        f"{model.provider}/{model.slug}"
-        for model in known_models()
-        if model.provider != config.model_provider
-        and environment.get(key_variable(model.provider, config.model_providers) or "")
-    ]
+        own = _openai_models(config)
     return list(dict.fromkeys([config.model, *own, *others]))
+
+
+def _openai_models(config: Config) -> list[str]:
+    """The models of the catalogue, which is OpenAI's unless the user has another one."""
+    own_catalog = config.settings.model_catalog_json
+    slugs = [model.slug for model in catalog_models(own_catalog)]
+    if own_catalog is not None:
+        return slugs
+    # An entry of the catalogue can stand for several models, which the table lists.
+    full = [model.slug for model in known_models() if model.provider == "openai"]
+    for slug in slugs:
+        if not any(name.startswith(slug) for name in full):
+            full.append(slug)
+    return full
 
 
 @frozen
@@ -117,27 +120,32 @@ def model_choice(config: Config, model: str) -> ModelChoice:
     """
     provider, name = provider_and_model(config, model)
     info = model_info(name, config.settings.model_catalog_json)
-    price = price_of(config, name, provider)
-    if info.display_name.lower() != name.lower():
-        title = info.display_name
-    else:
-        title = ""
     known = known_model(name)
-    if price:
-        costs = f"${price.input:g} in, ${price.output:g} out per M"
-    else:
-        costs = ""
-    window = config.model_context_window or (info.context_window if info.known else 0)
-    if window >= 1_000_000:
-        short = f"{window / 1e6:.2g}M"
-    else:
-        short = f"{window // 1000}k"
-    about = info.about or (known.about if known else "")
-    parts = [title, about, costs, f"{short} window" if window else ""]
+    parts: list[str] = []
+    if info.display_name.lower() != name.lower():
+        parts.append(info.display_name)
+    if info.about:
+        parts.append(info.about)
+    elif known is not None:
+        parts.append(known.about)
+    price = price_of(config, name, provider)
+    if price is not None:
+        parts.append(f"${price.input:g} in, ${price.output:g} out per M")
+    window = config.model_context_window
+    if not window and info.known:
+        window = info.context_window
+    if window:
+        parts.append(f"{_short_number(window)} window")
+    about = " · ".join(filter(None, parts))
     efforts = EFFORTS if info.efforts is None else info.efforts
-    return ModelChoice(
-        provider, name, " · ".join(filter(None, parts)), info.known, efforts
-    )
+    return ModelChoice(provider, name, about, info.known, efforts)
+
+
+def _short_number(tokens: int) -> str:
+    """A number of tokens, such as `200k` or `1M`."""
+    if tokens >= 1_000_000:
+        return f"{tokens / 1e6:.2g}M"
+    return f"{tokens // 1000}k"
 
 
 def provider_and_model(config: Config, name: str) -> tuple[str, str]:
@@ -163,27 +171,28 @@ def model_of_provider(config: Config, model: str) -> str:
     Raises:
         ConfigError: the model belongs to another provider than the configured one.
     """
+    own = config.model_provider
     named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
-    if named and named[0] != config.model_provider and "/" in config.model:
-        # Models of this provider are named with their publishers, which may have the names of other
-        # providers.
-        return model
+    if named is not None:
+        provider, name = named
+        if provider == own:
+            return name
+        if "/" in config.model:
+            # Models of this provider are named with their publishers, which may have the names of
+            # other providers.
+            return model
+        raise _of_another(provider, own)
     known = known_model(model)
-    own = {each.provider for each in known_models()}
-    if named:
-        provider = named[0]
-    elif known:
-        provider = known.provider
-    else:
-        provider = config.model_provider
+    if known is None or known.provider == own:
+        return model
     # A provider without known models may serve the models of any other provider.
-    if provider != config.model_provider and (named or config.model_provider in own):
-        raise ConfigError(
-            f"it is one of {provider}, and this conversation is with {config.model_provider}"
-        )
-    if named:
-        return named[1]
+    if any(each.provider == own for each in known_models()):
+        raise _of_another(known.provider, own)
     return model
+
+
+def _of_another(provider: str, own: str) -> ConfigError:
+    return ConfigError(f"it is one of {provider}, and this conversation is with {own}")
 
 
 def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
@@ -214,32 +223,22 @@ def turn_settings(
     Warns about a model that the catalogue does not have, or that seems to name a provider.
     """
     config = setup.config
-    held = config.requirements.held_choices(choices)
-    for asked, given in (
-        (choices.sandbox_policy.mode, held.sandbox_policy.mode),
-        (choices.approval_policy, held.approval_policy),
-    ):
-        if asked != given and setup.options.parent is None:
-            setup.warn(
-                f"The administrator does not allow `{asked}`: it is `{given}` instead."
-            )
-    chosen = held
-    choices = held
+    chosen = _held_choices(setup, choices)
+    choices = chosen
     if choices.mode == "plan":
         choices = planning_choices(config, choices)
-    warning = misspelt_provider(provider, choices.model, config.model_providers)
-    if warning:
-        setup.warn(warning)
     info = model_info(choices.model, config.settings.model_catalog_json)
     window = config.model_context_window or info.context_window
-    if not info.known:
-        setup.warn(
-            _UNKNOWN_MODEL.format(info.slug, window)
-            + _similar_model(provider, info.slug)
-        )
-    is_known = (
-        info.known or config.model_context_window
-    ) and not config.model_fallbacks
+    _warn_of_model(setup, provider, info, window)
+    # A fallback may have another window.
+    has_own_window = info.known or config.model_context_window
+    is_known = has_own_window and not config.model_fallbacks
+    compact_at = window * _COMPACT_AT_PERCENT // 100
+    if config.model_auto_compact_token_limit:
+        compact_at = min(compact_at, config.model_auto_compact_token_limit)
+    verbosity = info.default_verbosity
+    if verbosity is not None and config.settings.model_verbosity:
+        verbosity = config.settings.model_verbosity
     max_output_tokens = config.model_max_output_tokens
     if not max_output_tokens and provider.wire_api == "anthropic":
         # The Messages API is the only one that requires a limit.
@@ -263,8 +262,7 @@ def turn_settings(
         reasoning=_reasoning(choices, info),
         max_output_tokens=max_output_tokens or None,
         abilities=Abilities(images=info.images, thinking=info.thinking),
-        verbosity=info.default_verbosity
-        and (config.settings.model_verbosity or info.default_verbosity),
+        verbosity=verbosity,
         service_tier=config.settings.service_tier,
         image_rule=image_rule(info.image_detail, provider.wire_api),
         tools=tool_specs(
@@ -276,13 +274,38 @@ def turn_settings(
         ),
         parallel_tool_calls=parallel_tool_calls,
         compact_prompt=config.compact_prompt,
-        auto_compact_token_limit=min(
-            window * _COMPACT_AT_PERCENT // 100,
-            config.model_auto_compact_token_limit or window,
-        ),
+        auto_compact_token_limit=compact_at,
         mode=choices.mode,
         chosen=chosen if choices.mode == "plan" else None,
     )
+
+
+def _held_choices(setup: SessionSetup, choices: Choices) -> Choices:
+    """The choices as the administrator allows them. Warns of what becomes different."""
+    held = setup.config.requirements.held_choices(choices)
+    if setup.options.parent is not None:
+        return held
+    for asked, given in (
+        (choices.sandbox_policy.mode, held.sandbox_policy.mode),
+        (choices.approval_policy, held.approval_policy),
+    ):
+        if asked != given:
+            setup.warn(
+                f"The administrator does not allow `{asked}`: it is `{given}` instead."
+            )
+    return held
+
+
+def _warn_of_model(
+    setup: SessionSetup, provider: Provider, info: ModelInfo, window: int
+) -> None:
+    """Warn of a model that is not known, or that seems to name a provider."""
+    warning = misspelt_provider(provider, info.slug, setup.config.model_providers)
+    if warning is not None:
+        setup.warn(warning)
+    if not info.known:
+        unknown = _UNKNOWN_MODEL.format(info.slug, window)
+        setup.warn(unknown + _similar_model(provider, info.slug))
 
 
 def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:
@@ -302,14 +325,17 @@ def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:
 
 
 def _left_out(config: Config, info: ModelInfo) -> list[str]:
-    switches = {
-        "update_plan": config.settings.tools.update_plan.enabled,
-        "view_image": config.features.view_image if info.images else False,
-    }
-    return [name for name, switch in switches.items() if switch is False]
+    """The names of the tools that are not offered."""
+    names: list[str] = []
+    if config.settings.tools.update_plan.enabled is False:
+        names.append("update_plan")
+    if config.features.view_image is False or not info.images:
+        names.append("view_image")
+    return names
 
 
 def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:
+    """The options of the provider's web search; None if it is off."""
     if config.web_search == "disabled":
         return None
     search: dict[str, Any] = {"external_web_access": config.web_search == "live"}

@@ -17,6 +17,7 @@ from codex_py.filesystem.private import locked, make_private
 from codex_py.model.auth import stored_fields
 
 _STORE_KEY: Final = "cli_auth_credentials_store"
+# The characters of a key that are shown at its beginning and its end.
 _SHOWN_START = 8
 _SHOWN_END = 5
 
@@ -41,14 +42,16 @@ def stored_login(config: Config) -> str | None:
 
 def checked_key(text: str) -> str:
     """Return the text. Raises a `CodexError` if no key can have this form."""
-    if not re.fullmatch(r"[!-~]+", text):
-        problem = "it holds blanks, several lines, or characters that no key can have."
-        raise CodexError(f"This is no API key: {problem}", code="login")
-    return text
+    if re.fullmatch(r"[!-~]+", text):
+        return text
+    problem = "it holds blanks, several lines, or characters that no key can have."
+    raise CodexError(f"This is no API key: {problem}", code="login")
 
 
 def store_key(config: Config, key: str) -> None:
-    """Store an API key. It replaces an earlier key or a file that cannot be read, but no other kind of login.
+    """Store an API key.
+
+    It replaces an earlier key or a file that cannot be read, but no other kind of login.
 
     Raises:
         CodexError: API keys are forbidden, or there is a login with ChatGPT.
@@ -66,8 +69,8 @@ def store_key(config: Config, key: str) -> None:
             found = None
         if found == "":
             raise CodexError(
-                f"{path} holds a login that is no API key, with ChatGPT for instance; to give it up, run"
-                " `codex-py logout` first",
+                f"{path} holds a login that is no API key, with ChatGPT for instance; to give it"
+                " up, run `codex-py logout` first",
                 code="login",
             )
         fields = {"auth_mode": "apikey", "OPENAI_API_KEY": key}
@@ -99,6 +102,7 @@ def masked(key: str) -> str:
 
 @contextmanager
 def _locked_file(config: Config) -> Generator[Path]:
+    """Hold Codex's lock on the file. Raises a `ConfigError` if it cannot be written."""
     path = _login_file(config)
     with as_config_error(path, "written"):
         make_private(config.home)
@@ -107,6 +111,7 @@ def _locked_file(config: Config) -> Generator[Path]:
 
 
 def _login_file(config: Config) -> Path:
+    """The path of the file. Raises a `ConfigError` if the configuration names another store."""
     store = config.settings.cli_auth_credentials_store
     if store in {"keyring", "ephemeral"}:
         raise ConfigError(

@@ -55,23 +55,8 @@ def permissions_instructions(
 
     It says what commands may touch, and when to ask.
     """
-    free = sandbox_policy.network_access or sandbox_policy.mode == "danger-full-access"
-    domains = sandbox_policy.domains if free else None
-    if domains is not None:
-        network = "listed"
-    elif free:
-        network = "enabled"
-    else:
-        network = "restricted"
-    parts = [
-        instruction_text(f"permissions/{sandbox_policy.mode}.md"),
-        instruction_text(f"permissions/network-{network}.md"),
-    ]
-    if domains is not None:
-        for title, patterns in (("Allowed", domains.allow), ("Denied", domains.deny)):
-            listed = [f"`{pattern}`" for pattern in patterns[:_MAX_DOMAINS]]
-            more = ["…"] if len(patterns) > _MAX_DOMAINS else []
-            parts.append(f"{title} hosts: {', '.join((*listed, *more)) or 'none'}.")
+    parts = [instruction_text(f"permissions/{sandbox_policy.mode}.md")]
+    parts += _network(sandbox_policy)
     if sandbox_policy.mode == "workspace-write":
         roots = ", ".join(f"`{root}`" for root in _roots(cwd, sandbox_policy))
         parts.append(f"Writable folders: {roots}.")
@@ -93,17 +78,41 @@ def permissions_instructions(
     )
 
 
+def _network(policy: approval.SandboxPolicy) -> list[str]:
+    """Lines that say which hosts commands can reach."""
+    if not policy.network_access and policy.mode != "danger-full-access":
+        return [instruction_text("permissions/network-restricted.md")]
+    domains = policy.domains
+    if domains is None:
+        return [instruction_text("permissions/network-enabled.md")]
+    return [
+        instruction_text("permissions/network-listed.md"),
+        f"Allowed hosts: {_listed(domains.allow)}.",
+        f"Denied hosts: {_listed(domains.deny)}.",
+    ]
+
+
+def _listed(patterns: Sequence[str]) -> str:
+    shown = [f"`{pattern}`" for pattern in patterns[:_MAX_DOMAINS]]
+    if len(patterns) > _MAX_DOMAINS:
+        shown.append("…")
+    return ", ".join(shown) or "none"
+
+
 def _granular(policy: approval.GranularPolicy) -> list[str]:
+    """Lines that say which kinds of questions the user is asked."""
+    asked: list[str] = []
+    refused: list[str] = []
+    for kind, words in _KINDS.items():
+        if approval.may_ask(policy, kind):
+            asked.append(words)
+        else:
+            refused.append(words)
     lines: list[str] = []
-    titles = {True: "The user is asked about", False: "Refused without a question is"}
-    for allowed, title in titles.items():
-        kinds = [
-            words
-            for kind, words in _KINDS.items()
-            if approval.may_ask(policy, kind) is allowed
-        ]
-        if kinds:
-            lines.append(f"- {title}: {'; '.join(kinds)}.")
+    if asked:
+        lines.append(f"- The user is asked about: {'; '.join(asked)}.")
+    if refused:
+        lines.append(f"- Refused without a question is: {'; '.join(refused)}.")
     return lines
 
 
@@ -122,56 +131,57 @@ def timezone_name(environment: Mapping[str, str]) -> str:
 
 
 def _roots(cwd: Path, policy: approval.SandboxPolicy) -> Sequence[Path]:
+    """The folders of the workspace, the working directory first."""
+    roots = [cwd]
     if policy.mode == "workspace-write":
-        extra = policy.writable_roots
-    else:
-        extra = ()
-    return tuple(dict.fromkeys((cwd, *extra)))
+        roots += policy.writable_roots
+    return tuple(dict.fromkeys(roots))
 
 
 def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -> str:
+    """The `<permission_profile>` element: what commands may read and write."""
     files = policy.files
-    if policy.mode == "danger-full-access" and not files.denies:
+    is_free = policy.mode == "danger-full-access"
+    if is_free and not files.denies:
         return (
             '<permission_profile type="disabled"><file_system type="unrestricted" />'
             "</permission_profile>"
         )
-    entries = [_entry("read", "<special>:root</special>")]
+    entries = [_entry("write" if is_free else "read", "<special>:root</special>")]
     if policy.mode == "workspace-write":
-        entries += [_entry("write", f"<path>{_xml(root)}</path>") for root in roots]
-        if not policy.exclude_slash_tmp:
-            entries.append(_entry("write", "<special>:slash_tmp</special>"))
-        if not policy.exclude_tmpdir_env_var:
-            entries.append(_entry("write", "<special>:tmpdir</special>"))
-        entries += [
-            _entry("read", f"<path>{_xml(root / name)}</path>")
-            for name in PROTECTED_NAMES
-            for root in roots
-        ]
-    if policy.mode == "danger-full-access":
-        entries = [_entry("write", "<special>:root</special>")]
+        entries += _workspace_entries(roots, policy)
     for path, access in files.entries:
-        kept = ' escalatable="false"' if access == "deny" else ""
-        entries.append(_entry(access, f"<path>{_xml(path)}</path>", kept))
+        entries.append(_entry(access, f"<path>{_xml(path)}</path>"))
     for folder, glob in files.globs:
-        what = f"<glob>{_xml(f'{folder}/{glob}')}</glob>"
-        entries.append(_entry("deny", what, ' escalatable="false"'))
+        entries.append(_entry("deny", f"<glob>{_xml(f'{folder}/{glob}')}</glob>"))
+    depth = ""
     if files.scan_depth:
         depth = f' glob_scan_max_depth="{files.scan_depth}"'
-    else:
-        depth = ""
     return (
         f'<permission_profile type="managed"><file_system type="restricted"{depth}>'
         f"{''.join(entries)}</file_system></permission_profile>"
     )
 
 
-def _entry(
-    access: str,
-    what: str,
-    more: str = "",
-) -> str:
-    return f'<entry access="{access}"{more}>{what}</entry>'
+def _workspace_entries(
+    roots: Sequence[Path], policy: approval.SandboxPolicy
+) -> list[str]:
+    """The folders that commands may write to, and what is protected in them."""
+    entries = [_entry("write", f"<path>{_xml(root)}</path>") for root in roots]
+    if not policy.exclude_slash_tmp:
+        entries.append(_entry("write", "<special>:slash_tmp</special>"))
+    if not policy.exclude_tmpdir_env_var:
+        entries.append(_entry("write", "<special>:tmpdir</special>"))
+    for name in PROTECTED_NAMES:
+        paths = [root / name for root in roots]
+        entries += [_entry("read", f"<path>{_xml(path)}</path>") for path in paths]
+    return entries
+
+
+def _entry(access: str, what: str) -> str:
+    # No approval of the user lifts a denial.
+    fixed = ' escalatable="false"' if access == "deny" else ""
+    return f'<entry access="{access}"{fixed}>{what}</entry>'
 
 
 def _xml(value: object) -> str:

@@ -1,6 +1,6 @@
 """The parts that the tools of a session need: router, sandbox and processes.
 
-Loaded after its first request.
+They are loaded after the session's first request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +41,8 @@ from codex_py.tools.shell.snapshot import LoginShell
 
 @frozen(kw_only=True)
 class ToolParts:
+    """The parts; see `make_parts`."""
+
     router: ToolRouter
     approvals: Approvals
     processes: ProcessSessions
@@ -102,7 +104,9 @@ def make_parts(
         ),
     )
     approver = extension.wrap_approver(setup.approver or _DenyingApprover())
-    nickname = session.parent and session.parent.nickname
+    nickname = session.parent.nickname if session.parent else None
+    script_option = "-lc" if config.settings.allow_login_shell else "-c"
+    limit = config.settings.tool_output_token_limit or info.truncation_limit_tokens
     return ToolParts(
         router=ToolRouter(
             _finder(tools, extension),
@@ -114,20 +118,16 @@ def make_parts(
         sandbox=sandbox,
         profile_sandbox=profile_sandbox,
         login_shell=login_shell,
-        script_shell=[
-            user_shell(setup.environment),
-            "-lc" if config.settings.allow_login_shell else "-c",
-        ],
+        script_shell=[user_shell(setup.environment), script_option],
         environment=environment,
         hidden=hidden,
         record=cache(partial(record_writable_roots, config.home, environment)),
-        output_token_limit=(
-            config.settings.tool_output_token_limit or info.truncation_limit_tokens
-        ),
+        output_token_limit=limit,
     )
 
 
 def _environment(setup: SessionSetup, session: Session) -> dict[str, str]:
+    """The environment of child processes."""
     policy = session.settings.sandbox_policy
     return child_environment(
         setup.config.shell_environment,
@@ -140,6 +140,7 @@ def _environment(setup: SessionSetup, session: Session) -> dict[str, str]:
 
 
 def _hidden(setup: SessionSetup) -> frozenset[str]:
+    """The names of variables that child processes must not see."""
     config = setup.config
     secrets = secret_names(config)
     return hidden_names(config.shell_environment, setup.environment, secrets)
@@ -205,6 +206,7 @@ def _tools(
     login_shell: LoginShell,
     orchestrator: Orchestrator,
 ) -> Mapping[str, Callable[[], Tool[Any]]]:
+    """The functions that make our tools, by the names of the tools."""
     config = setup.config
     return builtin_tools(
         processes,
@@ -226,6 +228,7 @@ def _write_rule(
     setup: SessionSetup,
     prefix: Sequence[str],
 ) -> None:
+    """Save a rule that allows commands with this prefix, or warn that this failed."""
     folder = setup.config.home / "rules"
     try:
         allow_prefix(folder, prefix)
@@ -238,14 +241,20 @@ def _write_rule(
 def _finder(
     builtin: Mapping[str, Callable[[], Tool[Any]]], extension: Extension
 ) -> ToolFinder:
-    """Finds our tools and those of extensions.
+    """Make the function that finds our tools and those of extensions.
 
     A tool that is always offered is loaded by its first call.
     """
     offered = {tool.name: tool.load for tool in extension.tools}
-    load = {name: cache(load) for name, load in {**offered, **builtin}.items()}
-    others = extension.find_tool()
-    return lambda name: load[name]() if name in load else others(name)
+    loaders = {name: cache(load) for name, load in {**offered, **builtin}.items()}
+    find_other = extension.find_tool()
+
+    def find(name: str) -> Tool[Any] | None:
+        if name in loaders:
+            return loaders[name]()
+        return find_other(name)
+
+    return find
 
 
 class _DenyingApprover:

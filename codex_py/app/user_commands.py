@@ -16,6 +16,8 @@ _MAX_OUTPUT_BYTES = 1 << 20
 
 
 class UserCommands:
+    """Runs the programs of one session. `close` ends them."""
+
     def __init__(self, setup: SessionSetup, tools: SessionTools) -> None:
         self._setup = setup
         self._tools = tools
@@ -29,10 +31,7 @@ class UserCommands:
 
         runner = self._runner or ProgramRunner()
         self._runner = runner
-        if how["sandboxed"]:
-            started = self._tools.confined
-        else:
-            started = self._outside
+        started = self._tools.confined if how["sandboxed"] else self._outside
         cwd = how.get("cwd") or session.settings.cwd
         try:
             with started(command, how.get("environment", {}), cwd) as start:
@@ -63,11 +62,10 @@ class UserCommands:
     def _outside(
         self, command: Script, environment: Mapping[str, str], cwd: Path
     ) -> AbstractContextManager[Start]:
+        """Return the start of a program outside of the sandbox, with these variables added."""
         setup = self._setup
-        programs = user_programs(
-            setup.config, setup.environment, setup.options.add_dirs
-        )
+        add_dirs = setup.options.add_dirs
+        programs = user_programs(setup.config, setup.environment, add_dirs)
         start = programs.start(command, setup.environment, cwd)
-        return nullcontext(
-            replace(start, environment={**start.environment, **environment})
-        )
+        variables = {**start.environment, **environment}
+        return nullcontext(replace(start, environment=variables))

@@ -1,8 +1,8 @@
 """Starts programs for the user, such as MCP servers, hooks and programs that print a key. LIGHT.
 
 It decides where these programs are found, and what they see. A repository can hold a program of any
-name, and modules that an interpreter loads from its working directory. The user's configuration
-means neither by `npx` or `python -m server`.
+name, and modules that an interpreter loads from its working directory. By `npx` or `python -m
+server`, the user's configuration means neither of these.
 """
 
 import os
@@ -49,6 +49,8 @@ terminal."""
 
 @frozen
 class Start:
+    """All that is needed to start a program."""
+
     argv: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
@@ -74,6 +76,8 @@ class Start:
 
 @frozen
 class UserPrograms(Programs):
+    """Finds the user's programs, and says where and with which variables they start."""
+
     project_cwd: Path | None
     """The folder in which programs start if the project is trusted; None: a folder of their own."""
     keys: frozenset[str]
@@ -95,6 +99,7 @@ class UserPrograms(Programs):
         return folder
 
     def without_keys(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The variables that hold no keys."""
         return {
             name: value for name, value in environment.items() if name not in self.keys
         }
@@ -133,9 +138,9 @@ class UserPrograms(Programs):
         if barred is None:
             return None
         return (
-            f"The program {name!r} of {setting} is not {barred}, which comes first on `PATH`, because a"
-            " project or a command could have put it there; to use it, write this path into your"
-            " configuration"
+            f"The program {name!r} of {setting} is not {barred}, which comes first on `PATH`,"
+            " because a project or a command could have put it there; to use it, write this path"
+            " into your configuration"
         )
 
     def start(
@@ -145,8 +150,6 @@ class UserPrograms(Programs):
         cwd: Path | None = None,
     ) -> Start:
         """Return the start of a program or a shell script outside of the sandbox, without keys.
-
-        It gets no keys.
 
         Args:
             cwd: None for `cwd()`.
@@ -175,16 +178,12 @@ def user_programs(
     `add_dirs`: writable folders besides those of the configuration.
     """
     # These folders are writable in every mode, because the user can change the mode.
-    writable = (
-        *config.sandbox_workspace_write.writable_roots,
-        *(config.cwd / d for d in add_dirs),
-    )
+    writable = [*config.sandbox_workspace_write.writable_roots]
+    writable += [config.cwd / folder for folder in add_dirs]
     roots = filter(None, (config.project_root, config.layers.project_root))
     found = programs_outside(config.home, environment, config.cwd, *roots, *writable)
-    if isinstance(config.project_trust, Trusted):
-        project_cwd = config.cwd
-    else:
-        project_cwd = None
+    is_trusted = isinstance(config.project_trust, Trusted)
+    project_cwd = config.cwd if is_trusted else None
     keys = frozenset(secret_names(config))
     return UserPrograms(found.home, found.user_home, found.folders, project_cwd, keys)
 
@@ -199,12 +198,14 @@ def user_shell(environment: Mapping[str, str]) -> str:
     with suppress(KeyError):  # a container may run under a user id that has no entry
         candidates.append(pwd.getpwuid(os.getuid()).pw_shell)
     candidates.append("/bin/bash")
-    return next((shell for shell in candidates if _is_usable_shell(shell)), "/bin/sh")
+    return next(filter(_is_usable_shell, candidates), "/bin/sh")
 
 
 def _is_usable_shell(shell: str) -> bool:
     path = Path(shell)
-    return path.is_absolute() and path.name in _SHELLS and os.access(path, os.X_OK)
+    if not path.is_absolute() or path.name not in _SHELLS:
+        return False
+    return os.access(path, os.X_OK)
 
 
 def secret_names(config: Config) -> set[str]:
@@ -215,11 +216,9 @@ def secret_names(config: Config) -> set[str]:
     """
     names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY, "CODEX_PY_BUNDLE_KEY"}
     names.add("CODEX_PY_PROXY_TOKEN")
-    for name in (
-        config.model_provider,
-        *config.model_providers,
-        *(provider for provider, _ in config.model_fallbacks),
-    ):
+    providers = [config.model_provider, *config.model_providers]
+    providers += [provider for provider, _ in config.model_fallbacks]
+    for name in providers:
         variable = key_variable(name, config.model_providers)
         if variable:
             names.add(variable)
@@ -227,11 +226,12 @@ def secret_names(config: Config) -> set[str]:
         names.update(provider.get("env_http_headers", {}).values())
     for server in config.mcp_servers.values():
         names.update(server.env_http_headers.values())
-        names.update(
-            name
-            for name in server.env_vars
-            if not any(fnmatchcase(name.upper(), pattern) for pattern in _SETTINGS)
-        )
+        names.update(name for name in server.env_vars if not _is_setting(name))
         if server.bearer_token_env_var is not None:
             names.add(server.bearer_token_env_var)
     return names
+
+
+def _is_setting(variable: str) -> bool:
+    """True for a variable that commands need as well as a server."""
+    return any(fnmatchcase(variable.upper(), pattern) for pattern in _SETTINGS)

@@ -15,6 +15,8 @@ from codex_py.tools.router import CallQueue, ToolRouter
 
 @frozen
 class Wrapper:
+    """A function or a feature in a chain."""
+
     name: str
     """The name of the feature or of the function."""
     module: str
@@ -53,6 +55,7 @@ def request_wrappers(session: Session) -> Sequence[Wrapper]:
 def _of_features(
     session: Session, field: Callable[[Any], Callable[[Any], Any]]
 ) -> Iterator[Wrapper]:
+    """Describe the features that wrap something. `field`: gets a wrapper from an extension."""
     for feature, extension in zip(session.features, session.extensions, strict=True):
         wrap = field(extension)
         inner = object()

@@ -24,19 +24,19 @@ def fitted(
     A model that could not call tools gets text tools, and a `warning` says so. Settings of the user
     in the `profile` of the table `own` stay.
     """
-    found = object_field(object_field(_read(home), provider.id), model)
-    if (
-        found.get("base_url") != provider.base_url
-        or found.get("wire_api") != provider.wire_api
-    ):
-        # The test was about another server.
+    of_provider = object_field(_read(home), provider.id)
+    found = object_field(of_provider, model)
+    tested_server = (found.get("base_url"), found.get("wire_api"))
+    if tested_server != (provider.base_url, provider.wire_api):
         return provider
     profile = provider.profile
     works = object_field(found, "works")
     warning = None
     if works.get("freeform tools") is False and "function_tools_only" not in own:
         profile = replace(profile, function_tools_only=True)
-    if works.get("tools") is False and profile.tools == "native" and "tools" not in own:
+    could_not_call = works.get("tools") is False
+    is_configured = "tools" in own
+    if could_not_call and profile.tools == "native" and not is_configured:
         profile = replace(profile, tools="text")
         warning = (
             f"{model!r} could not call tools when `codex-py providers test {provider.id}` tried it"
@@ -48,7 +48,15 @@ def fitted(
 def remember(
     provider: Provider, model: str, home: Path, works: Mapping[str, bool], date: str
 ) -> None:
-    """Write down the features that work. Raises a `ConfigError` if the file cannot be written."""
+    """Write down the features that work.
+
+    Args:
+        works: True or False for each feature that was tested.
+        date: the date of the test.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
     known = _read(home)
     found = {
         "base_url": provider.base_url,

@@ -34,21 +34,28 @@ MAX_OUTPUT_TOKENS: Final = 1_500
 """The tokens for an answer of a few words after some reasoning. A local model may never end by
 itself."""
 _REQUEST_S = 60.0
+"""The time limit for one attempt."""
 _LOADING_S = 30.0
+"""The time in which further attempts begin."""
 _LOADING_PAUSE_S = 2.0
 _MAX_RETRIES = 4
 """The number of retries after other temporary refusals."""
-_OF_LIMIT: Final = re.compile("max_(?:completion_|output_)?tokens")
+_LIMIT_FIELD: Final = re.compile("max_(?:completion_|output_)?tokens")
+"""Matches the name of the limit on the output."""
 _RED_PNG = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7h"
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7h"
     "IASyp6lTCQQCgUAgEAgEgi/BAjLD/C5w/SM9AAAAAElFTkSuQmCC"
 )
 
 
 @dataclass(slots=True)
 class FirstAnswer:
+    """An answer, with facts about how it came."""
+
     text: str = ""
     text_deltas: int = 0
+    """The number of pieces in which the text came."""
     items: list[ResponseItem] = field(default_factory=list[ResponseItem])
     has_reasoned: bool = False
     is_cut: bool = False
@@ -60,6 +67,7 @@ class FirstAnswer:
         return bool(self.text_deltas or self.items or self.has_reasoned)
 
     def take(self, event: ResponseEvent) -> None:
+        """Add what an event tells."""
         match event:
             case OutputTextDelta():
                 self.text_deltas += 1
@@ -88,6 +96,7 @@ async def first_answer(
 async def model_clients(
     config: Config, provider: Provider, environment: Mapping[str, str]
 ) -> AsyncGenerator[ModelClients]:
+    """Make the clients of a thread that is never kept, and close them at the end."""
     setup = SessionSetup(
         config, SessionOptions(), environment, None, DecliningElicitor(), lambda _: None
     )
@@ -157,6 +166,7 @@ def _wait_s(error: ModelError, retries: Retries) -> float | None:
 
 
 def _given_up(error: ModelError) -> ModelError:
+    """The error to raise when the time for further attempts is over."""
     if not _is_loading(error):
         return error
     return StreamError(
@@ -182,24 +192,23 @@ async def _answered(client: ModelClient, prompt: Prompt) -> FirstAnswer:
             text = f"it streams, but did not end within {_REQUEST_S:.0f} s"
         raise StreamError(text, code=code, exit_code=ExitCode.UNAVAILABLE) from error
     except ModelError as error:
-        # The answer was longer than the limit.
-        if error.code != "incomplete" or not answer.has_begun:
+        is_longer_than_limit = error.code == "incomplete" and answer.has_begun
+        if not is_longer_than_limit:
             raise
         answer.is_cut = True
     return answer
 
 
 def _refuses_limit(error: ModelError) -> bool:
-    is_refusal = error.status in {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-    }
-    return is_refusal and _OF_LIMIT.search(str(error)) is not None
+    """True if the server does not know, or does not accept, the limit on the output."""
+    refusals = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+    if error.status not in refusals:
+        return False
+    return _LIMIT_FIELD.search(str(error)) is not None
 
 
 def _is_loading(error: ModelError) -> bool:
-    return (
-        error.status is not None
-        and error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        and "loading" in str(error).lower()
-    )
+    """True if the server still loads its model."""
+    if error.status is None or error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return False
+    return "loading" in str(error).lower()

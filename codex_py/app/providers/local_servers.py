@@ -16,6 +16,7 @@ from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.http.encoding import DamagedBody, Unpacker, is_packed, unreadable
+from codex_py.model.auth import ProviderKey
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import object_field
@@ -38,6 +39,8 @@ _START = {
 
 @frozen
 class LocalModel:
+    """A model that a server lists."""
+
     id: str
     window: int | None = None
     """The window in tokens, if the server tells it."""
@@ -49,7 +52,7 @@ def local_settings(
     model: str | None,
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The settings, as in `config.toml`, that take a model of a server on this machine.
+    """Return the settings, as in `config.toml`, that select a model of a server on this machine.
 
     Args:
         wanted: the id of the server; None: the first one that runs.
@@ -65,25 +68,22 @@ def local_settings(
         wanted, model = named
     if wanted is not None and wanted not in LOCAL_PROVIDERS:
         raise ConfigError(
-            f"`oss_provider`: {wanted!r} is no local provider; use one of {', '.join(LOCAL_PROVIDERS)}"
+            f"`oss_provider`: {wanted!r} is no local provider; use one of"
+            f" {', '.join(LOCAL_PROVIDERS)}"
         )
     if wanted is not None and model is not None:
         return {"model_provider": wanted, "model": model}
     failures: list[str] = []
-    names = LOCAL_PROVIDERS
-    if wanted is not None:
-        names = [wanted]
+    names = LOCAL_PROVIDERS if wanted is None else [wanted]
     for name in names:
         provider = named_provider(config, name, environment)
         try:
-            models = [
-                m
-                for m in listed_models(provider, config, environment)
-                if "embed" not in m.id.lower()
-            ]
+            listed = listed_models(provider, config, environment)
         except ModelError as error:
             failures.append(str(error))
             continue
+        # A model for embeddings cannot answer.
+        models = [each for each in listed if "embed" not in each.id.lower()]
         chosen = _chosen(name, model, models)
         if chosen is not None:
             found: dict[str, Any] = {"model_provider": name, "model": chosen.id}
@@ -110,25 +110,9 @@ def listed_models(
     Raises:
         ModelError: the server does not answer, or is not a model server; the message names it.
     """
-    url = urlsplit(f"{provider.base_url}/models")
     key = provider_key(config, provider, environment)
-    if key:
-        headers = {"authorization": f"Bearer {key.value}"}
-    else:
-        headers = {}
-    if url.scheme == "https":
-        make = HTTPSConnection
-    else:
-        make = HTTPConnection
     try:
-        with closing(
-            make(str(url.hostname), url.port, timeout=_TIMEOUT_S)
-        ) as connection:
-            connection.request("GET", quote(url.path, safe="/%"), headers=headers)
-            response = connection.getresponse()
-            encoding = response.getheader("content-encoding")
-            status = response.status
-            body = _body(response)
+        status, encoding, body = _answer(provider, key)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _unavailable(
@@ -140,9 +124,9 @@ def listed_models(
             f"{provider.name} at {_at(provider)} cannot be read: {reason}"
         )
     try:
-        data: Any = json.loads(
-            _unpacked(body, encoding) if is_packed(encoding) else body
-        )
+        if is_packed(encoding):
+            body = _unpacked(body, encoding)
+        data: Any = json.loads(body)
         entries = data["data"]
         if status == 200:
             return [_model(entry) for entry in entries]
@@ -157,11 +141,34 @@ def listed_models(
     )
 
 
+def _answer(
+    provider: Provider, key: ProviderKey | None
+) -> tuple[int, str | None, bytes]:
+    """Ask a server for its models. Returns the status, the content encoding and the body.
+
+    Raises an `OSError` or an `HTTPException`.
+    """
+    url = urlsplit(f"{provider.base_url}/models")
+    headers: dict[str, str] = {}
+    if key is not None:
+        headers["authorization"] = f"Bearer {key.value}"
+    make = HTTPSConnection if url.scheme == "https" else HTTPConnection
+    connection = make(str(url.hostname), url.port, timeout=_TIMEOUT_S)
+    with closing(connection):
+        connection.request("GET", quote(url.path, safe="/%"), headers=headers)
+        response = connection.getresponse()
+        encoding = response.getheader("content-encoding")
+        return response.status, encoding, _body(response)
+
+
 def _body(response: HTTPResponse) -> bytes:
     """Read the body. Raises a `TimeoutError` if the server takes too long to send it."""
     deadline = time.monotonic() + _ANSWER_S
     body = b""
-    while len(body) < _MAX_BYTES and (piece := response.read1(_MAX_BYTES)):
+    while len(body) < _MAX_BYTES:
+        piece = response.read1(_MAX_BYTES)
+        if not piece:
+            break
         body += piece
         if time.monotonic() > deadline:
             raise TimeoutError("timed out")
@@ -179,24 +186,32 @@ def _unpacked(body: bytes, encoding: str | None) -> bytes:
 
 
 def _model(entry: Mapping[str, Any]) -> LocalModel:
-    # vLLM, and llama.cpp.
+    """The model of an entry; vLLM and llama.cpp tell its window under different names."""
     window = entry.get("max_model_len") or object_field(entry, "meta").get("n_ctx")
-    return LocalModel(
-        str(entry["id"]), window if isinstance(window, int) and window > 0 else None
-    )
+    if not isinstance(window, int) or window <= 0:
+        window = None
+    return LocalModel(str(entry["id"]), window)
 
 
 def _chosen(
     name: str, model: str | None, models: Sequence[LocalModel]
 ) -> LocalModel | None:
+    """The model to use; None if the server lists none and none was named.
+
+    For `name` and `model`, see `local_settings`.
+    """
+    wanted = _USUAL_MODELS.get(name) if model is None else model
+    for each in models:
+        if each.id == wanted:
+            return each
     if model is not None:
         # The server may have more models than it lists: some load a model when it is asked for.
-        return next((each for each in models if each.id == model), LocalModel(model))
-    usual = [each for each in models if each.id == _USUAL_MODELS.get(name)]
-    return next(iter([*usual, *models]), None)
+        return LocalModel(model)
+    return models[0] if models else None
 
 
 def _at(provider: Provider) -> str:
+    """The address of a server, without its path."""
     parts = urlsplit(provider.base_url)
     address = f"{parts.scheme}://{parts.hostname}"
     if parts.port:

@@ -1,4 +1,4 @@
-"""Providers whose key is in the environment, for users who have not chosen a provider yet. LIGHT."""
+"""Finds the providers whose key is set, for users who have chosen no provider yet. LIGHT."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,10 +31,12 @@ class SetKey:
 
 
 def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]:
-    """The built-in providers besides OpenAI whose key is in the environment, in alphabetical order."""
-    suggested = {
-        model.provider: model.slug for model in known_models() if model.suggested
-    }
+    """Return the built-in providers whose key is in the environment, in alphabetical order.
+
+    OpenAI is left out.
+    """
+    suggestions = (model for model in known_models() if model.suggested)
+    suggested = {model.provider: model.slug for model in suggestions}
     found: list[SetKey] = []
     for name in sorted({*BUILT_IN_PROVIDERS} - {"openai"} - _WITH_OTHER_TOKENS):
         # Azure also has an address that must be set.
@@ -53,7 +55,6 @@ def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]
 
 def advice(config: Config, environment: Mapping[str, str]) -> str:
     """Return sentences that explain how to use the keys that are set; empty without any."""
-    return " ".join(
-        f"{each.variable} is set; to use it: -m {each.choice}."
-        for each in set_keys(config, environment)
-    )
+    keys = set_keys(config, environment)
+    texts = [f"{key.variable} is set; to use it: -m {key.choice}." for key in keys]
+    return " ".join(texts)
