@@ -82,12 +82,13 @@ _NAMES = {
     "codex_py.config.config": "Config load_config",
     "codex_py.core.session": "Session",
     "codex_py.core.session_turn": "TurnResult",
-    "codex_py.errors": "CodexError CompactionFailed ConfigError ModelError PromptRefused SessionError StreamError"
-    " ToolError TurnAborted TurnLimit TurnSkipped UsageError",
+    "codex_py.errors": "CodexError CompactionFailed ConfigError ModelError PromptRefused"
+    " SessionError StreamError ToolError TurnAborted TurnLimit TurnSkipped UsageError",
     "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision SandboxPolicy",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.event_data": "event_json",
-    "codex_py.protocol.events": "Event ItemCompleted ItemStarted MessageDelta TurnCompleted TurnFailed",
+    "codex_py.protocol.events": "Event ItemCompleted ItemStarted MessageDelta"
+    " TurnCompleted TurnFailed",
     "codex_py.protocol.combined": "combined",
     "codex_py.protocol.extension": "CommandResult Compaction Extension Feature NewChild"
     " OfferedTool Thread TurnStart TurnStop",
@@ -98,7 +99,9 @@ _NAMES = {
     "codex_py.tools.python.function": "tool",
 }
 """The public names of each module."""
-__all__ = ["__version__", *" ".join(_NAMES.values()).split()]  # pyright: ignore[reportUnsupportedDunderAll] -- it knows them by the imports above
+_PUBLIC = " ".join(_NAMES.values()).split()
+# Pyright knows the names by the imports above.
+__all__ = ["__version__", *_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:
@@ -106,11 +109,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> "Any":
-    # `codex-py --version` imports this module and nothing else.
-    home = next(
-        (module for module, names in _NAMES.items() if name in names.split()), None
-    )
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    __import__(home)
-    return getattr(sys.modules[home], name)
+    # A name is imported when it is first used: `codex-py --version` imports this module alone.
+    for module, names in _NAMES.items():
+        if name in names.split():
+            __import__(module)
+            return getattr(sys.modules[module], name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

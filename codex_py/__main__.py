@@ -44,29 +44,31 @@ def main() -> None:
 
 
 def _run(argv: list[str]) -> int:
+    """Run the command line, and return the exit code."""
     _use_utf8()
     _open_standard_descriptors()
-    by_name = sys.argv[0].rpartition("/")[2] in _APPLY_PATCH
-    if argv in (["--version"], ["-V"]) and not by_name:
+    is_apply_patch = sys.argv[0].rpartition("/")[2] in _APPLY_PATCH
+    if argv in (["--version"], ["-V"]) and not is_apply_patch:
         return _write_version()
     # `--version` takes 12 ms, most of it for the interpreter.
     from codex_py.cli.start import start  # 3 ms
 
-    return start(argv, as_apply_patch=by_name or argv[:1] == [_RUN_AS_APPLY_PATCH])
+    is_apply_patch = is_apply_patch or argv[:1] == [_RUN_AS_APPLY_PATCH]
+    return start(argv, as_apply_patch=is_apply_patch)
 
 
 def _use_utf8() -> None:
-    """Restart the program if the locale has another encoding: names in patches and on the wire are
-    UTF-8.
+    """Restart the program in UTF-8 if the locale has another encoding.
 
-    Codex has no other encoding either. Python itself treats the locale `C` as UTF-8, so this is
-    for old locales, and for systems with PYTHONUTF8=0.
+    Names in patches and on the wire are UTF-8, and Codex has no other encoding either. Python
+    itself treats the locale `C` as UTF-8, so this is for old locales, and for systems with
+    PYTHONUTF8=0.
     """
     if sys.getfilesystemencoding() == "utf-8":
         return
     # The restart would repeat an interpreter option that asks for another encoding, so do not
-    # restart then.
-    if "utf8" not in sys._xoptions:  # pyright: ignore[reportPrivateUsage] -- documented all the same
+    # restart then. `_xoptions` is private by its name, but documented.
+    if "utf8" not in sys._xoptions:  # pyright: ignore[reportPrivateUsage]
         try:
             os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
         except OSError:
@@ -75,7 +77,10 @@ def _use_utf8() -> None:
 
 
 def _open_standard_descriptors() -> None:
-    """Open /dev/null for each missing standard descriptor, so that no other file gets the number 1 or 2."""
+    """Open /dev/null for each missing standard descriptor.
+
+    Otherwise another file would get the number 1 or 2.
+    """
     for fd in range(3):
         try:
             os.fstat(fd)

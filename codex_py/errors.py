@@ -16,7 +16,8 @@
     ToolError                  the model reads it; the turn continues
     └── CallRefused            a policy does not let the call run
 
-A bug is none of these. In a call, it becomes the output of the call; anywhere else it crashes with its traceback.
+A bug is none of these. In a call, it becomes the output of the call; anywhere else it crashes with
+its traceback.
 """
 
 import os
@@ -44,7 +45,8 @@ class ExitCode(IntEnum):
     TURN_FAILED = 1
     USAGE = 2
     GATE = 3
-    """An extension, such as hooks, refused the prompt, or did not accept the result after its last round."""
+    """An extension, such as hooks, refused the prompt, or did not accept the result after its last
+    round."""
     SCHEMA = 4
     """The final answer violates `--output-schema`."""
     DENIED = 5
@@ -82,6 +84,7 @@ def cause(error: Exception) -> str:
 
 
 def _is_path(name: object) -> TypeGuard["str | bytes | os.PathLike[str]"]:
+    """False for the number of a descriptor, which `OSError.filename` may be."""
     return isinstance(name, str | bytes | os.PathLike)
 
 
@@ -161,8 +164,10 @@ class TurnLimit(CodexError):
 
 
 class TurnSuspended(CodexError):
-    """Ends the turn, which may continue in a later session: the raising call has no output in the
-    session file."""
+    """The turn ends here, and may continue in a later session.
+
+    The call that raises this has no output in the session file.
+    """
 
     code = "suspended"
     exit_code = ExitCode.SUSPENDED
@@ -175,8 +180,10 @@ class PromptRefused(CodexError):
 
 
 class TurnSkipped(PromptRefused):
-    """An extension ends the turn as if it were complete: no further request is sent. The text is a
-    warning to the user."""
+    """An extension ends the turn as if it were complete: no further request is sent.
+
+    The text is a warning to the user.
+    """
 
     exit_code = ExitCode.GATE
 
@@ -191,7 +198,7 @@ PatchErrorKind: TypeAlias = Literal["parse", "empty", "match", "file", "refused"
 
 
 class PatchError(CodexError):
-    """A patch cannot be read, does not fit, or may not or could not be written. No file was changed.
+    """A patch cannot be read, does not fit, or cannot be written. No file was changed.
 
     Attributes:
         kind: `parse`: the patch is malformed; `empty`: it has no sections; `match`: its lines are
@@ -210,11 +217,11 @@ class PatchError(CodexError):
         kind: PatchErrorKind,
         line: int | None = None,
     ) -> None:
-        if line is None:
-            place = "Invalid patch: "
-        else:
-            place = f"Invalid patch hunk on line {line}: "
-        super().__init__(place + reason if kind == "parse" else reason)
+        message = reason
+        if kind == "parse":
+            place = "" if line is None else f" hunk on line {line}"
+            message = f"Invalid patch{place}: {reason}"
+        super().__init__(message)
         self.kind: PatchErrorKind = kind
         self.line = line
         self.reason = reason
@@ -242,8 +249,10 @@ class ModelError(CodexError):
 
     @property
     def is_too_long(self) -> bool:
-        """True if the request has too many tokens for the model, or too many bytes for the server
-        (status 413)."""
+        """True if the request has too many tokens for the model or too many bytes for the server.
+
+        A server reports too many bytes with the status 413.
+        """
         return self.code in _TOO_LONG or self.status == 413
 
 
@@ -289,6 +298,8 @@ class StreamError(ModelError):
 
 
 class MalformedItem(ModelError):
+    """An item of a known type lacks a field of its type."""
+
     code = "malformed_item"
 
 
@@ -327,16 +338,21 @@ def nearest(
     *,
     alike: float = 0.6,
 ) -> str | None:
-    """The known word that is most like an unknown one; None if none is. `alike`: the least share of
-    letters in common."""
+    """The known word that is most like an unknown one; None if none is.
+
+    `alike`: the least share of letters in common, from 0 to 1.
+    """
     from difflib import get_close_matches  # 2 ms
 
-    return next(iter(get_close_matches(word, known, n=1, cutoff=alike)), None)
+    matches = get_close_matches(word, known, n=1, cutoff=alike)
+    return next(iter(matches), None)
 
 
 def single_error(error: BaseException) -> BaseException:
-    """The error that represents a group: its first bug, or else its first `CodexError`. Any other
-    error is returned unchanged."""
+    """The error that represents a group: its first bug, or else its first `CodexError`.
+
+    An error that is no group is returned unchanged.
+    """
     if not isinstance(error, BaseExceptionGroup):
         return error
     group = cast("BaseExceptionGroup[BaseException]", error)

@@ -39,13 +39,15 @@ _COMMANDS = {
 _SHARED = ("--exclude=refs/worktree/*", "--exclude=refs/bisect/*", "--all")
 """References that remain without the worktree, as options of `git rev-list`."""
 _STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
+"""Matches the time of a stash that was made with HEAD detached, as in a worktree."""
 _REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox"})
+"""The names of folders that tools make again."""
 
 
 def carry_over(
     source: Git, root: Path, git: Git, path: Path, rules: FileRules
 ) -> tuple[str, str]:
-    """Copy changed, new and deleted files, and the index.
+    """Copy changed, new and deleted files, and the index, from a work tree into a worktree.
 
     Returns the ids of two trees: the index, and all files.
 
@@ -56,6 +58,7 @@ def carry_over(
     Args:
         source: the git for the original, whose top is `root`.
         git: the git for the worktree, whose top is `path`.
+        rules: the rules with the denied files.
 
     Raises:
         CodexError: there are conflicts, or git fails.
@@ -66,15 +69,21 @@ def carry_over(
         staged = copied.output(root, "write-tree")
         refuses = denials_of(rules).refuses
         files = work_tree(copied, root, lambda name: refuses(root / name))
+        entries = copied.names(root, "ls-files", "-z", "-t")
+    present: list[str] = []
+    left_out: list[str] = []
+    for entry in entries:
         # git prints `S name` for files that are left out, else `H name`.
-        entries = [
-            each.split(" ", 1) for each in copied.names(root, "ls-files", "-z", "-t")
-        ]
+        flag, name = entry.split(" ", 1)
+        if flag == "S":
+            left_out.append(name)
+        else:
+            present.append(name)
     git = git.without_filters(path)
     git.output(path, "read-tree", "--reset", "-u", files)
-    _check_out(git, path, [name for flag, name in entries if flag != "S"])
+    _check_out(git, path, present)
     git.output(path, "read-tree", staged)
-    _leave_out(git, path, [name for flag, name in entries if flag == "S"])
+    _leave_out(git, path, left_out)
     # The exit code only says that files differ from the index.
     git.run(path, "update-index", "-q", "--refresh")
     return staged, files
@@ -91,9 +100,8 @@ def _check_out(
     """
     stdin = _missing(path, names)
     if stdin:
-        git.output(
-            path, "update-index", "-z", "--no-skip-worktree", "--stdin", stdin=stdin
-        )
+        mark = ("update-index", "-z", "--no-skip-worktree", "--stdin")
+        git.output(path, *mark, stdin=stdin)
         git.output(path, "checkout-index", "-f", "-z", "--stdin", stdin=stdin)
 
 
@@ -108,9 +116,8 @@ def _leave_out(
     """
     stdin = _missing(path, names)
     if stdin:
-        git.output(
-            path, "update-index", "-z", "--skip-worktree", "--stdin", stdin=stdin
-        )
+        mark = ("update-index", "-z", "--skip-worktree", "--stdin")
+        git.output(path, *mark, stdin=stdin)
 
 
 def _missing(path: Path, names: Sequence[str]) -> bytes:
@@ -120,23 +127,21 @@ def _missing(path: Path, names: Sequence[str]) -> bytes:
 
 
 def _refuse_conflicts(copied: Git, root: Path) -> None:
-    """Raises a `CodexError` if the index has conflicts."""
+    """Raise a `CodexError` if the index has conflicts."""
     entries = copied.names(root, "ls-files", "-z", "--unmerged")
     names = sorted({entry.split("\t", 1)[1] for entry in entries})
     if not names:
         return
     folder = copied.own_repository.folder
-    commands = (
-        command for name, command in _COMMANDS.items() if (folder / name).exists()
-    )
-    command = next(commands, None)
+    signs = [name for name in _COMMANDS if (folder / name).exists()]
     what = "there are conflicts"
-    end = "resolve them first"
-    if command is not None:
+    advice = "resolve them first"
+    if signs:
+        command = _COMMANDS[signs[0]]
         what = f"a `git {command}` with conflicts is in progress"
-        end = f"finish it first, or end it with `git {command} --abort`"
+        advice = f"finish it first, or end it with `git {command} --abort`"
     raise CodexError(
-        f"the changes in {root} cannot be carried over: {what} ({some_of(names)}); {end}",
+        f"the changes in {root} cannot be carried over: {what} ({some_of(names)}); {advice}",
         code="worktree",
     )
 
@@ -166,11 +171,11 @@ def unsaved_work(
     found = _unsaved(git, path, carried, _SHARED)
     if found:
         return found
+    # git writes this file when it makes the worktree.
     made = Path(git.variables["GIT_DIR"], "commondir").stat().st_mtime
-    listed = git.run(
-        path, "rev-list", "-g", "--format=%ct %s", "refs/stash", "--"
-    ).stdout
-    if any(int(time) >= int(made) for time in _STASH.findall(listed)):
+    listed = git.run(path, "rev-list", "-g", "--format=%ct %s", "refs/stash", "--")
+    times = _STASH.findall(listed.stdout)
+    if any(int(time) >= int(made) for time in times):
         return "a stash"
     return ""
 
@@ -191,31 +196,21 @@ def _unsaved(
     carried: Sequence[str],
     saved: Sequence[str],
 ) -> str:
+    """See `unsaved_work`. `saved`: the references that remain, as options of `git rev-list`."""
     git_dir = Path(git.variables["GIT_DIR"])
     if any((git_dir / name).exists() for name in _IN_PROGRESS):
         return "a merge, rebase or bisection in progress"
     with copied_index(git, path) as copied:
-        # An entry is `H 100644 <id> 0<TAB>name`. Nearly all are of plain files and links that are
-        # not hidden.
-        entries = copied.names(path, "ls-files", "-z", "-v", "--stage")
-        rare = [
-            each.split("\t", 1)
-            for each in entries
-            if not each.startswith(("H 10", "H 12"))
-        ]
-        is_hidden = any(
-            flags[0] in "Ss" and os.path.lexists(path / name) for flags, name in rare
-        )
-        if is_hidden or _differs(copied, path, carried):
+        rare = _rare_entries(copied, path)
+        hidden = [name for flags, name in rare if flags[0] in "Ss"]
+        is_hidden_there = any(os.path.lexists(path / name) for name in hidden)
+        if is_hidden_there or _differs(copied, path, carried):
             return "changes"
     heads = git.output(path, "rev-list", "-g", "HEAD") + "\nORIG_HEAD\n"
     lost = ("rev-list", "-n1", "--ignore-missing", "--stdin", "--all", "--not", *saved)
     if git.output(path, *lost, stdin=heads.encode()):
         return "commits that no branch has"
-    submodules: set[Path] = set()
-    for flags, name in rare:
-        if flags[2:].startswith("160000"):
-            submodules.add(path / name)
+    submodules = {path / name for flags, name in rare if flags[2:].startswith("160000")}
     for folder in _repositories(path, git.variables["GIT_DIR"]):
         name = folder.relative_to(path)
         if folder not in submodules:
@@ -229,6 +224,19 @@ def _unsaved(
         if folder.is_dir() and any(folder.iterdir()):
             return "changes"
     return ""
+
+
+def _rare_entries(copied: Git, path: Path) -> list[tuple[str, str]]:
+    """The flags and the names of the index's entries that are hidden, or no files or links.
+
+    The flags are `H 160000 <id> 0`, for instance.
+    """
+    rare: list[tuple[str, str]] = []
+    for entry in copied.names(path, "ls-files", "-z", "-v", "--stage"):
+        if not entry.startswith(("H 10", "H 12")):
+            flags, name = entry.split("\t", 1)
+            rare.append((flags, name))
+    return rare
 
 
 def _differs(
@@ -253,6 +261,7 @@ def _repositories(top: Path, own: str) -> Iterator[Path]:
 
     Raises an `OSError`.
     """
+    # The loop appends the folders inside to the list that it goes through.
     folders = [str(top)]
     for folder in folders:
         with os.scandir(folder) as found:
@@ -266,7 +275,7 @@ def _repositories(top: Path, own: str) -> Iterator[Path]:
             is_other = folder != str(top)
         if ".git" in inner and str(dot_git) != own and is_other:
             yield Path(folder)
-        else:
-            folders += (
-                f"{folder}/{name}" for name, is_folder in inner.items() if is_folder
-            )
+            continue
+        for name, is_folder in inner.items():
+            if is_folder:
+                folders.append(f"{folder}/{name}")

@@ -26,15 +26,18 @@ from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.terminal import some_of
 
-_LOCK_PATIENCE_S = 5.0
+_LOCK_WAIT_S = 5.0
 
 
 @frozen
 class Worktree:
+    """A git worktree in a folder of ours."""
+
     path: Path
     """The absolute path of its top."""
     cwd: Path
-    """The folder that corresponds to the working directory; the top if the commit does not have it."""
+    """The folder that corresponds to the working directory; the top if the commit has no such
+    folder."""
     root: Path
     """The top of the tree that the worktree was made from."""
     commit: str
@@ -78,31 +81,36 @@ class Worktree:
             CodexError: it has unsaved work and stays as it is, or git fails.
             OSError: a file cannot be removed.
         """
-        # A program that still writes to the worktree does not find it any more.
-        aside = self.path.with_name(".removed")
-        variables = {**self.git.variables, "GIT_WORK_TREE": str(aside)}
-        git = replace(self.git, variables=variables, is_shielded=True)
         ignored: list[str] = []
         if self.path.is_dir():
-            self.path.rename(aside)
-            unsaved = ""
-            if not force:
-                unsaved = replace(self, path=aside, git=git).unsaved()
-            if unsaved:
-                aside.rename(self.path)
-                raise CodexError(f"it has {unsaved}", code="worktree")
-            ignored = ignored_files(git, aside)
-            try:
-                shutil.rmtree(aside)
-            except RecursionError as error:
-                raise CodexError(
-                    f"the folders in {aside} are too deep", code="worktree"
-                ) from error
+            ignored = self._remove_files(force=force)
         registered = named_path(Path(self.git.variables["GIT_DIR"], "gitdir")).parent
         _unregister(self.git, self.root, registered)
         store = store_path(self.home, self.path.resolve())
         shutil.rmtree(store, ignore_errors=True)
         self.path.parent.rmdir()
+        return ignored
+
+    def _remove_files(self, *, force: bool) -> list[str]:
+        """Remove the files of the worktree. See `remove`."""
+        # A program that still writes to the worktree does not find it any more.
+        aside = self.path.with_name(".removed")
+        variables = {**self.git.variables, "GIT_WORK_TREE": str(aside)}
+        git = replace(self.git, variables=variables, is_shielded=True)
+        self.path.rename(aside)
+        unsaved = ""
+        if not force:
+            unsaved = replace(self, path=aside, git=git).unsaved()
+        if unsaved:
+            aside.rename(self.path)
+            raise CodexError(f"it has {unsaved}", code="worktree")
+        ignored = ignored_files(git, aside)
+        try:
+            shutil.rmtree(aside)
+        except RecursionError as error:
+            raise CodexError(
+                f"the folders in {aside} are too deep", code="worktree"
+            ) from error
         return ignored
 
     def confined(
@@ -120,17 +128,18 @@ class Worktree:
         def is_around(folder: Path) -> bool:
             return root.is_relative_to(folder.resolve())
 
-        others = (
-            each
-            for each in policy.writable_roots
-            if not each.resolve().is_relative_to(root) and not is_around(each)
-        )
+        writable = [self.cwd]
+        for folder in policy.writable_roots:
+            is_within = folder.resolve().is_relative_to(root)
+            if not is_within and not is_around(folder):
+                writable.append(folder)
+        slash_tmp = Path("/tmp")
+        tmpdir = Path(environment.get("TMPDIR") or slash_tmp)
         return replace(
             policy,
-            writable_roots=(self.cwd, *others),
-            exclude_slash_tmp=policy.exclude_slash_tmp or is_around(Path("/tmp")),
-            exclude_tmpdir_env_var=policy.exclude_tmpdir_env_var
-            or is_around(Path(environment.get("TMPDIR") or "/tmp")),
+            writable_roots=tuple(writable),
+            exclude_slash_tmp=policy.exclude_slash_tmp or is_around(slash_tmp),
+            exclude_tmpdir_env_var=policy.exclude_tmpdir_env_var or is_around(tmpdir),
         )
 
     def config(self, config: Config, environment: Mapping[str, str]) -> Config:
@@ -175,7 +184,7 @@ async def open_worktree(
 
 @contextmanager
 def working_in(tree: Worktree) -> Generator[None]:
-    """Keep others from removing the worktree."""
+    """Keep others from removing the worktree while the context lasts."""
     with _locked(tree.path.parent, shared=True):
         yield
 
@@ -197,16 +206,18 @@ def run_worktree(
 
 @contextmanager
 def _locked(folder: Path, *, shared: bool = False) -> Generator[None]:
+    """Hold the lock of a folder, if it can be had within a few seconds."""
     with ExitStack() as stack:
         # Working without the lock is better than not working.
         with suppress(OSError):
-            stack.enter_context(locked(folder, _LOCK_PATIENCE_S, shared=shared))
+            stack.enter_context(locked(folder, _LOCK_WAIT_S, shared=shared))
         yield
 
 
 async def _leave(
     adding: Awaitable[Worktree], warn: Callable[[str], None], *, force: bool
 ) -> None:
+    """Remove a worktree when its context is left. See `open_worktree`."""
     try:
         tree = await adding
     except CodexError:
@@ -223,7 +234,8 @@ async def _leave(
             ignored = await asyncio.to_thread(tree.remove)
         if ignored:
             warn(
-                f"The git worktree {tree.path} was removed, and with it ignored files: {some_of(ignored)}"
+                f"The git worktree {tree.path} was removed, and with it ignored files:"
+                f" {some_of(ignored)}"
             )
     except (CodexError, OSError) as error:
         warn(f"The git worktree {tree.path} could not be removed: {cause(error)}")
@@ -244,15 +256,15 @@ def new_worktree(
 
     Args:
         home: `$CODEX_HOME`.
-        name: the name of its folder; empty: four digits.
+        name: the name of the worktree's folder; empty: four digits.
         base: the commit, in any form that git knows.
-        parent: the parent of its folder; None for the one in `home`.
+        parent: the parent of that folder; None for the usual one in `home`.
         with_changes: carry uncommitted changes over, see `carry_over`; otherwise they stay behind.
-        rules: files that they deny are not carried over.
+        rules: the files that these rules deny are not carried over.
 
     Raises:
-        CodexError: there is no repository or no commit, git is not installed or fails, the disk is full, or
-            the name is taken. Nothing is left behind.
+        CodexError: there is no repository or no commit, git is not installed or fails, the disk is
+            full, or the name is taken. Nothing is left behind.
     """
     root = project_root(cwd, (".git",))
     if root is None:
@@ -261,14 +273,7 @@ def new_worktree(
         )
     record_project(home, environment, root)
     git = require_git(home, environment, root)
-    verify = ("rev-parse", "--verify", "-q", "--end-of-options", f"{base}^{{commit}}")
-    if git.run(root, *verify).returncode == 1:
-        if base == "HEAD":
-            why = "has none"
-        else:
-            why = f"does not have {base!r}"
-        raise CodexError(f"a worktree needs a commit, and {root} {why}", code="git")
-    commit = git.output(root, *verify)
+    commit = _commit(git, root, base)
     parent = parent or worktrees_folder(home)
     try:
         folder = _new_folder(parent, name)
@@ -298,6 +303,15 @@ def new_worktree(
     return tree
 
 
+def _commit(git: Git, root: Path, base: str) -> str:
+    """The id of a commit. Raises a `CodexError` if there is no such commit."""
+    verify = ("rev-parse", "--verify", "-q", "--end-of-options", f"{base}^{{commit}}")
+    if git.run(root, *verify).returncode != 1:
+        return git.output(root, *verify)
+    why = "has none" if base == "HEAD" else f"does not have {base!r}"
+    raise CodexError(f"a worktree needs a commit, and {root} {why}", code="git")
+
+
 async def worktree_around(
     folder: Path, home: Path, environment: Mapping[str, str]
 ) -> Worktree | None:
@@ -313,10 +327,11 @@ def find_worktree(
     Raises:
         CodexError: git is not installed, or fails.
     """
-    parts = folder.relative_to(worktrees_folder(home)).parts
-    path = worktrees_folder(home).joinpath(*parts[:2])
+    worktrees = worktrees_folder(home)
+    parts = folder.relative_to(worktrees).parts
     if len(parts) < 2:
         return None
+    path = worktrees.joinpath(*parts[:2])
     root = main_work_tree(path)
     if root is None:
         return None
@@ -346,16 +361,23 @@ def _unregister(
 
 
 def _new_folder(parent: Path, name: str) -> Path:
+    """Make the folder of a new worktree.
+
+    Raises:
+        CodexError: the name is taken.
+        OSError: the folder cannot be made.
+    """
     make_private(parent)
     while True:
         folder = parent / (name or secrets.token_hex(2))
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
-            if name:
-                raise CodexError(
-                    f"there is a worktree {name!r} already: go on with its session, or remove it with"
-                    f" `codex-py worktree remove {name}`"
-                ) from None
-            continue
+            if not name:
+                # Four digits are soon taken: try others.
+                continue
+            raise CodexError(
+                f"there is a worktree {name!r} already: go on with its session, or remove it with"
+                f" `codex-py worktree remove {name}`"
+            ) from None
         return folder
