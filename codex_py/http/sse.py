@@ -44,8 +44,8 @@ async def server_sent_events(
     Closing the generator leaves the response open.
 
     Args:
-        max_quiet_s: the longest time without an event, while comments or empty objects keep the
-            connection alive.
+        max_quiet_s: the longest time without a new event, while comments, empty objects or an
+            event that is sent again and again keep the connection alive.
 
     Raises:
         StreamError: the connection broke or fell silent, or an event or the response is too large.
@@ -53,13 +53,14 @@ async def server_sent_events(
     """
     splitter = _Splitter()
     bounds = _Bounds(max_quiet_s)
+    last = ("", "")
     try:
         async for piece in response.aiter_bytes():
             bounds.check(len(piece))
             events = splitter.feed(piece)
             if events:
-                if any(data.strip() != "{}" for _, data in events):
-                    bounds.event_read()
+                bounds.events_read(are_news=_are_news(events, last))
+                last = events[-1]
                 yield events
         events = splitter.feed(b"", final=True)
         if events:
@@ -74,6 +75,11 @@ async def server_sent_events(
         ) from error
     except (httpx.RequestError, httpx.StreamError) as error:
         raise StreamError.broke_off(str(error) or type(error).__name__) from error
+
+
+def _are_news(events: Sequence[tuple[str, str]], last: tuple[str, str]) -> bool:
+    """True if an event is not empty, and differs from the one before the batch."""
+    return any(event != last and event[1].strip() != "{}" for event in events)
 
 
 class _Splitter:
@@ -181,11 +187,13 @@ class _Bounds:
     def __init__(self, max_quiet_s: float) -> None:
         self._max_quiet_s = max_quiet_s
         self._bytes = 0
-        self.event_read()
+        self.events_read(are_news=True)
 
-    def event_read(self) -> None:
+    def events_read(self, *, are_news: bool) -> None:
+        """Begin with the next event. `are_news`: false for a mere sign of life."""
         self._bytes_before_event = self._bytes
-        self._event_at = time.monotonic()
+        if are_news:
+            self._news_at = time.monotonic()
 
     def check(self, size_bytes: int) -> None:
         """Count the bytes of a read. Raises a `StreamError` if a limit is exceeded."""
@@ -200,7 +208,7 @@ class _Bounds:
                 f"the response is larger than {MAX_RESPONSE_BYTES} bytes",
                 code="response_too_large",
             )
-        if time.monotonic() - self._event_at > self._max_quiet_s:
+        if time.monotonic() - self._news_at > self._max_quiet_s:
             raise StreamError.broke_off(
                 f"no event for {self._max_quiet_s:.0f} s, only signs of life",
                 code="idle_timeout",

@@ -38,6 +38,9 @@ class ToolParams:
 
 def invalid_arguments(error: ValueError | RecursionError) -> ToolError:
     """The error about invalid arguments, in the words of Codex."""
+    if "set_int_max_str_digits" in str(error):
+        # Python's words are for programmers.
+        error = ValueError("a number has too many digits")
     return ToolError(f"failed to parse function arguments: {error}", code="InvalidArgs")
 
 

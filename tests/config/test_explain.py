@@ -35,6 +35,24 @@ def test_a_table_is_told_key_by_key_without_its_secrets(place: Place):
     )
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "model_providers.p.query_params",
+        "model_providers.p.http_headers",
+        "shell_environment_policy.set",
+        "mcp_servers.s.env",
+        "mcp_servers.s.http_headers",
+        "otel.exporter.otlp-http.headers",
+    ],
+)
+def test_a_value_that_may_be_a_key_is_not_shown(place: Place, table: str):
+    place.user(f'[{table}]\nNAME = "s3cr3t"\n')
+    shown = place.explain(table)
+    assert "s3cr3t" not in shown
+    assert f'{table}.NAME = "***"' in shown
+
+
 def test_hooks_override_no_others(place: Place):
     user = place.user("[[hooks.Stop]]\nhooks = []\n")
     assert place.explain("hooks", overrides=["hooks.Stop=[{}]"]) == (

@@ -193,7 +193,16 @@ def test_full_stream_reads_the_same_however_it_is_cut(seed: int) -> None:
     assert decoded(pieces) == decoded([sse_bytes(*full_stream())])
 
 
-@pytest.mark.parametrize("sign", [b": keep-alive\n\n", b"data: {}\n\n"])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        b": keep-alive\n\n",
+        b"data: {}\n\n",
+        b'data: {"type":"response.junk"}\n\n',
+        b'event: response.created\ndata: {"type":"response.created"}\n\n',
+        b"data: one\n\ndata: one\n\n",
+    ],
+)
 def test_signs_of_life_without_an_event_are_waited_for_so_long_only(
     sign: bytes,
 ) -> None:

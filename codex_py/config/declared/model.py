@@ -58,7 +58,7 @@ class ModelProvider(Section):
         "How the key is sent: `bearer`, `x-api-key` or `api-key`."
     )
     profile: ProviderProfile = table()
-    query_params: Mapping[str, str] = table(
+    query_params: Mapping[str, Secret] = table(
         "A parameter of the query of every request."
     )
     http_headers: Mapping[str, Secret] = table("A header of every request.")

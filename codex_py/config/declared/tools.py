@@ -28,7 +28,7 @@ class ShellEnvironmentPolicy(Section):
     exclude: tuple[str, ...] = key(
         "Patterns of names that commands do not get.", default=()
     )
-    set: Mapping[str, str] = table("A variable that commands get.", default={})
+    set: Mapping[str, Secret] = table("A variable that commands get.", default={})
     include_only: tuple[str, ...] = key(
         "Patterns of names; commands get no others.", default=()
     )
