@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import quote
 
 import httpx2
@@ -29,6 +29,8 @@ _FINAL_ERRORS: Final = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client"}
 )
 """The errors after which another attempt would fail too: RFC 6749, 5.2."""
+_Renewal: TypeAlias = "tuple[McpLogin | None, str | None]"
+"""The login to use from now on, and the problem with it; None where there is none."""
 SENDABLE: Final = r"^[\x20-\x7e]*$"
 """Matches an access token: RFC 6749, A.12. Any other text could contain a second header."""
 
@@ -153,8 +155,8 @@ class StoredLogin(httpx2.Auth):
                 renewed = await asyncio.to_thread(self._renewed, used)
                 self._login, self._problem = renewed
 
-    def _renewed(self, used: McpLogin | None) -> tuple[McpLogin | None, str | None]:
-        """The login to use instead of `used`, and the problem with it or None."""
+    def _renewed(self, used: McpLogin | None) -> _Renewal:
+        """Replace `used`: with the stored login, or by renewing that one."""
         try:
             login = self._stored()
             if login is None or _can_replace(login, used):
@@ -175,8 +177,8 @@ class StoredLogin(httpx2.Auth):
             # No login is stored, or it cannot be parsed: the user has to log in.
             return None
 
-    def _renew_stored(self, login: McpLogin) -> tuple[McpLogin | None, str | None]:
-        """Renew a login and store it. Returns the login to use, and the problem with it or None."""
+    def _renew_stored(self, login: McpLogin) -> _Renewal:
+        """Renew the stored login, and store the new one."""
         if login.refresh_token is None:
             return login, f"its login has expired; {self._how_to_log_in}"
         failure = "its login could not be renewed"

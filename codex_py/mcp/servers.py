@@ -22,6 +22,8 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 ToolId: TypeAlias = tuple[str, str]
 """The configured name of a server, and the server's name of a tool."""
+FoundTool: TypeAlias = tuple[McpServer, ServerTool]
+"""A tool, after its server."""
 
 
 class McpServers:
@@ -33,8 +35,8 @@ class McpServers:
         """The servers by name, sorted."""
         self._indexed: list[tuple[ServerTool, ...]] = []
         """The lists of tools that `_tools` and `_aliases` are made from."""
-        self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
-        self._aliases: dict[str, str] = {}
+        self._tools: Mapping[str, FoundTool] = {}
+        self._aliases: Mapping[str, str] = {}
         """The names in `_tools` by a folded spelling; empty if several tools share it."""
 
     def start(self) -> None:
@@ -73,15 +75,19 @@ class McpServers:
         """The status of each server, sorted by name."""
         return [server.status() for server in self.by_name.values()]
 
-    def tools(self) -> Mapping[str, tuple[McpServer, ServerTool]]:
+    def tools(self) -> Mapping[str, FoundTool]:
         """Every tool by the name that the model uses, sorted by name."""
         tools = [server.tools for server in self.by_name.values()]
         if tools != self._indexed:
             self._indexed = tools
-            self._tools, self._aliases = _index(self.by_name.values())
+            by_id = _tools_by_id(self.by_name.values())
+            names = wire_names(by_id)
+            sorted_names = sorted(names.items(), key=lambda item: item[1])
+            self._tools = {name: by_id[tool_id] for tool_id, name in sorted_names}
+            self._aliases = _aliases(names)
         return self._tools
 
-    def find(self, name: str) -> tuple[McpServer, ServerTool] | None:
+    def find(self, name: str) -> FoundTool | None:
         """The tool with this name, or with one that models confuse with it; see `folded`.
 
         The server and the tool may also be spelled as they name themselves.
@@ -95,26 +101,25 @@ class McpServers:
         await asyncio.gather(*closing)
 
 
-def _index(
-    servers: Iterable[McpServer],
-) -> tuple[dict[str, tuple[McpServer, ServerTool]], dict[str, str]]:
-    """The tools by name, sorted, and the aliases of the names; see `McpServers`."""
-    by_id: dict[ToolId, tuple[McpServer, ServerTool]] = {}
+def _tools_by_id(servers: Iterable[McpServer]) -> Mapping[ToolId, FoundTool]:
+    by_id: dict[ToolId, FoundTool] = {}
     for server in servers:
         for tool in server.tools:
-            by_id[server.name, tool.name] = (server, tool)
-    names = wire_names(by_id)
+            tool_id = (server.name, tool.name)
+            by_id[tool_id] = (server, tool)
+    return by_id
+
+
+def _aliases(names: Mapping[ToolId, str]) -> Mapping[str, str]:
+    """The names by their folded spellings; empty for a spelling that several tools share."""
     aliases: dict[str, str] = {}
     for tool_id, name in names.items():
         for spelling in (name, _plain_name(tool_id)):
             alias = folded(spelling)
             known = aliases.setdefault(alias, name)
             if known != name:
-                # Several tools share the spelling.
                 aliases[alias] = ""
-    by_name = sorted(names.items(), key=lambda item: item[1])
-    tools = {name: by_id[tool_id] for tool_id, name in by_name}
-    return tools, aliases
+    return aliases
 
 
 def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:

@@ -123,7 +123,8 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
             return SessionMessage(answer)
         # The line is a banner or a stray print. The protocol forbids them, and many servers write
         # them.
-        self._on_noise(line.decode(errors="replace").strip()[:_SHOWN_CHARS])
+        text = line.decode(errors="replace").strip()
+        self._on_noise(text[:_SHOWN_CHARS])
         return None
 
     async def aclose(self) -> None:

@@ -168,10 +168,10 @@ def failed_call(
 
 def named_changes(patch: str) -> list[Change]:
     """The files that the headings of a patch name, sorted by path. Paths are as written there."""
-    changes = [
-        Change(path=heading[2].strip(), kind=_KINDS[heading[1]])
-        for heading in _HEADING.finditer(patch)
-    ]
+    changes: list[Change] = []
+    for heading in _HEADING.finditer(patch):
+        word, path = heading.groups()
+        changes.append(Change(path=path.strip(), kind=_KINDS[word]))
     return sorted(changes, key=lambda change: change.path)
 
 

@@ -59,7 +59,12 @@ class WrongValue(ValueError):
         reason: the problem, for other texts.
     """
 
-    def __init__(self, path: Sequence[str], reason: str, value: object = None) -> None:
+    def __init__(
+        self,
+        path: Sequence[str],
+        reason: str,
+        value: object = None,
+    ) -> None:
         field = ".".join(path) or "arguments"
         if reason == REQUIRED:
             text = f"missing field `{field}`"
@@ -137,7 +142,11 @@ def guess(options: Iterable[object], value: object) -> str:
     return f"; did you mean {known[meant]!r}?"
 
 
-def checked(kind: Kind, value: Any, path: Place = ()) -> Any:
+def checked(
+    kind: Kind,
+    value: Any,
+    path: Place = (),
+) -> Any:
     """Convert a JSON value to a type. Unknown fields are ignored.
 
     Raises:
@@ -189,7 +198,12 @@ class _Reader:
         self._wrong = 0
         """The number of mistakes besides unknown fields."""
 
-    def value(self, kind: Kind, value: Any, path: Place) -> Any:
+    def value(
+        self,
+        kind: Kind,
+        value: Any,
+        path: Place,
+    ) -> Any:
         """Convert a value by the first type of a union that has its form.
 
         Among objects with a tag, its value decides. Returns None, and adds a mistake, if no type
@@ -241,10 +255,16 @@ class _Reader:
                 self._wrong = wrong_before
         for name, value in data.items():
             if name not in known.names:
-                self.mistakes.append(Mistake((*path, name), "unknown", cls, value))
+                unknown = Mistake((*path, name), "unknown", cls, value)
+                self.mistakes.append(unknown)
         return values
 
-    def _tagged(self, option: "_Option", data: JsonObject, path: Place) -> Any:
+    def _tagged(
+        self,
+        option: "_Option",
+        data: JsonObject,
+        path: Place,
+    ) -> Any:
         """Convert an object to the class that its tag names, or to the only class of the union."""
         tags = option.tags
         if tags is None:
@@ -252,8 +272,9 @@ class _Reader:
         value = data.get(tags.name)
         if isinstance(value, str) and value in tags.classes:
             return self._object(tags.classes[value], data, path)
+        place = (*path, tags.name)
         reason = "missing" if value is None else "wrong"
-        self._add(Mistake((*path, tags.name), reason, tags.kind, value))
+        self._add(Mistake(place, reason, tags.kind, value))
         return None
 
     def _object(self, cls: type[Any], data: JsonObject, path: Place) -> Any:
@@ -269,12 +290,18 @@ class _Reader:
     def _declared(self, cls: type[Declares], data: JsonObject, path: Place) -> None:
         for name, value in data.items():
             kind = cls.__kind_at__(name)
+            place = (*path, name)
             if kind is None:
-                self.mistakes.append(Mistake((*path, name), "unknown", cls, value))
+                self.mistakes.append(Mistake(place, "unknown", cls, value))
             else:
-                self.value(kind, value, (*path, name))
+                self.value(kind, value, place)
 
-    def _elements(self, option: "_Option", values: Sequence[Any], path: Place) -> Any:
+    def _elements(
+        self,
+        option: "_Option",
+        values: Sequence[Any],
+        path: Place,
+    ) -> Any:
         kind = option.inner[0]
         if kind is not Any:
             values = [
@@ -283,7 +310,12 @@ class _Reader:
             ]
         return option.kind(values)
 
-    def _members(self, kind: Kind, members: JsonObject, path: Place) -> JsonObject:
+    def _members(
+        self,
+        kind: Kind,
+        members: JsonObject,
+        path: Place,
+    ) -> JsonObject:
         if kind is Any:
             return members
         return {

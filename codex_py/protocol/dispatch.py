@@ -168,7 +168,12 @@ class KnowsChanges(Protocol):
 class ShowsRefusals(Protocol):
     """A tool whose refused calls have thread items too."""
 
-    def show_refusal(self, params: Any, error: ToolError, context: ToolContext) -> None:
+    def show_refusal(
+        self,
+        params: Any,
+        error: ToolError,
+        context: ToolContext,
+    ) -> None:
         """Emit the item of a call that an extension, such as a hook, refused."""
         ...
 

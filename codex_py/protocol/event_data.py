@@ -33,8 +33,13 @@ def event_json(event: Event) -> dict[str, Any]:
             # The same object as in `exec --json` with `--usage-events`.
             return {**plain_data(event), "type": "usage", "usage": plain_data(total)}
         case FilesPatched(files=files, entry=entry):
-            paths = [{"path": str(file.path), "kind": file.kind} for file in files]
-            return {"type": "files_patched", "files": paths, "entry": entry}
+            return {
+                "type": "files_patched",
+                "files": [
+                    {"path": str(file.path), "kind": file.kind} for file in files
+                ],
+                "entry": entry,
+            }
         case _:
             known = event_data(event)
             if known:

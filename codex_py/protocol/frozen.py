@@ -71,7 +71,7 @@ def _with_slots(cls: type[Any], *, kw_only: bool) -> type[Any]:
     members = dict(cls.__dict__)
     for name in ("__dict__", "__weakref__"):
         members.pop(name, None)
-    names = [name for name, each in annotations.items() if not _is_class_variable(each)]
+    names = [name for name in annotations if not _is_class_variable(annotations[name])]
     defaults = {name: members.pop(name) for name in names if name in members}
     inherited: set[str] = set()
     for base in cls.__mro__[1:-1]:
@@ -177,7 +177,11 @@ def _parameter(each: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(each.name, kind, default=default, annotation=each.type)
 
 
-def _misfit(made: type[Any], names: Sequence[str], given: Collection[str]) -> str:
+def _misfit(
+    made: type[Any],
+    names: Sequence[str],
+    given: Collection[str],
+) -> str:
     """The message about arguments that do not match the fields of a class."""
     text = f"{made.__qualname__} takes the fields {', '.join(names)}"
     unknown = [name for name in given if name not in names]
@@ -273,7 +277,11 @@ def _hashing(made: type[Any]) -> Callable[[Any], int]:
     return hash_value
 
 
-def _refuse_to_set(_self: Any, name: str, _value: object) -> NoReturn:
+def _refuse_to_set(
+    _self: Any,
+    name: str,
+    _value: object,
+) -> NoReturn:
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 

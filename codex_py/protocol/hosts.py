@@ -118,7 +118,11 @@ def _normal_label(label: str) -> str:
     return normal_host(label)
 
 
-def matches(pattern: str, host: str, port: int | None) -> bool:
+def matches(
+    pattern: str,
+    host: str,
+    port: int | None,
+) -> bool:
     """True if a pattern covers this host at this port.
 
     Args:
@@ -146,7 +150,8 @@ def _expression(name: str) -> re.Pattern[str]:
             name = name.removeprefix(prefix)
             above = expression
             break
-    return re.compile(above + re.escape(name).replace(r"\*", ".*"))
+    below = re.escape(name).replace(r"\*", ".*")
+    return re.compile(above + below)
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -58,8 +58,9 @@ class Message(_Item):
         content = self.content
         if not isinstance(content, list):
             return content or ""
-        kinds = ("input_text", "output_text")
-        return "".join([part["text"] for part in content if part["type"] in kinds])
+        kinds = {"input_text", "output_text"}
+        parts = [part for part in content if part["type"] in kinds]
+        return "".join([part["text"] for part in parts])
 
     @property
     def refusal(self) -> str:
@@ -67,9 +68,8 @@ class Message(_Item):
         content = self.content
         if not isinstance(content, list):
             return ""
-        return "".join(
-            [part["refusal"] for part in content if part["type"] == "refusal"]
-        )
+        parts = [part for part in content if part["type"] == "refusal"]
+        return "".join([part["refusal"] for part in parts])
 
 
 @frozen(kw_only=True)
@@ -227,7 +227,11 @@ def _check_parts(parts: object, name: str) -> None:
             _required(part, _TEXT_OF_PART[kind], place)
 
 
-def _required(part: JsonObject, name: str, place: tuple[str, ...]) -> str:
+def _required(
+    part: JsonObject,
+    name: str,
+    place: tuple[str, ...],
+) -> str:
     """A text of a part. Raises a `WrongValue` if it is missing or no text."""
     if name not in part:
         raise WrongValue((*place, name), REQUIRED)

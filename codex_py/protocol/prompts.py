@@ -112,7 +112,9 @@ def prompt_of(data: Any) -> UserPrompt | None:
     if not isinstance(data, dict):
         return None
     fields = cast("dict[str, Any]", data)
-    if fields.get("role") != "user" or fields.get("type", "message") != "message":
+    if fields.get("type", "message") != "message":
+        return None
+    if fields.get("role") != "user":
         return None
     texts = list(message_texts(fields.get("content")))
     if is_context(texts) or "".join(texts).startswith(SUMMARY_OPENING):
@@ -172,8 +174,10 @@ def context_texts(opening: str, items: Sequence[EncodedItem]) -> Iterator[str]:
         if not may_be_message(item) or encoded_opening not in item:
             continue
         data: Any = decode_json(item)
+        if data.get("role") not in {"developer", "user"}:
+            continue
         content = data.get("content")
-        if data.get("role") in {"developer", "user"} and isinstance(content, list):
+        if isinstance(content, list):
             for text in message_texts(cast("list[Any]", content)):
                 if text.startswith(opening):
                     yield text

@@ -229,18 +229,21 @@ def _prompt(params: Any, cwd: Path) -> UserPrompt | None:
         items = [Item(text=message)]
     if not items:
         raise CallRefused("Items can't be empty")
-    text = "\n".join(filter(None, map(_text, items)))
-    images = tuple(
-        str(cwd / (item.path or "")) for item in items if item.type == "local_image"
-    )
+    texts: list[str] = []
+    images: list[str] = []
+    for item in items:
+        if item.type == "local_image":
+            images.append(str(cwd / (item.path or "")))
+        else:
+            texts.append(_text(item))
+    text = "\n".join([each for each in texts if each])
     if not text.strip() and not images:
         raise CallRefused("Empty message can't be sent to an agent")
-    return UserPrompt(text, images)
+    return UserPrompt(text, tuple(images))
 
 
 def _text(item: Item) -> str:
-    if item.type == "local_image":
-        return ""
+    """The text of an item that is no image. Raises a `CallRefused` for an unknown type."""
     sign = _LINKS.get(item.type)
     if sign is not None:
         return f"[{sign}{item.name or ''}]({item.path or ''})"

@@ -83,7 +83,12 @@ def own_names() -> Collection[str]:
     return {*_schemas(), _WEB_SEARCH} - AGENT_TOOLS
 
 
-def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:
+def _spec(
+    name: str,
+    *,
+    freeform_patch: bool,
+    login: bool,
+) -> ToolSpec:
     if name == "local_shell":
         return HostedSpec(name)
     if name == "apply_patch":

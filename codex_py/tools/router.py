@@ -327,10 +327,16 @@ def _show_denial(call: ToolCall, output: ToolOutput, context: ToolContext) -> No
         cause = refusal.cause
         allow = refusal.allow
     name = call.tool_name.removeprefix(AGENTS_NAMESPACE)
-    context.emit(CallDenied(name, output.text, cause, allow, output.error_code))
+    denial = CallDenied(name, output.text, cause, allow, output.error_code)
+    context.emit(denial)
 
 
-def _show_failure(call: ToolCall, code: str, text: str, context: ToolContext) -> None:
+def _show_failure(
+    call: ToolCall,
+    code: str,
+    text: str,
+    context: ToolContext,
+) -> None:
     item = failed_call(context.next_item_id(), call.tool_name, call.call_id, code, text)
     context.emit(ItemCompleted(item))
 

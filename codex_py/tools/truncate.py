@@ -20,7 +20,11 @@ def line_count(text: str) -> int:
     return newlines
 
 
-def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
+def truncate_middle(
+    text: str,
+    limit: int,
+    unit: Unit = "tokens",
+) -> str:
     """Keep the beginning and the end of a text, half of the limit each, with a note between them.
 
     Characters stay whole. A text within the limit is returned as it is, the same object.

@@ -37,8 +37,9 @@ class Question(ToolParams):
 
     @property
     def asked(self) -> UserQuestion:
-        options = tuple([(option.label, option.description) for option in self.options])
-        return UserQuestion(self.id, self.header, self.question, options)
+        """The question for the elicitor."""
+        options = [(option.label, option.description) for option in self.options]
+        return UserQuestion(self.id, self.header, self.question, tuple(options))
 
 
 @frozen(kw_only=True)
@@ -102,7 +103,11 @@ class RequestUserInput(ShownAsServerCall):
         if answer.action == "decline":
             return {}
         content = answer.content or {}
-        return {each.id: {"answers": _chosen(each.id, content)} for each in questions}
+        answers: dict[str, Any] = {}
+        for question in questions:
+            chosen = _chosen(question.id, content)
+            answers[question.id] = {"answers": chosen}
+        return answers
 
 
 def _form(questions: Sequence[UserQuestion]) -> Mapping[str, Any]:

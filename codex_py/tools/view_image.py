@@ -55,7 +55,11 @@ class ViewImage(ShownAsServerCall):
             return ToolOutput("", content=(part,))
 
 
-def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:
+def _read(
+    path: Path,
+    cwd: Path,
+    refuses: Refusal,
+) -> bytes:
     try:
         root = project_root(cwd, (".git",)) or cwd
         return read_whole(path, MAX_IMAGE_BYTES, root=root, refuses=refuses)

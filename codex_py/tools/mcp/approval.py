@@ -23,7 +23,11 @@ _SUMMARY_BYTES = 10_000
 _NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 
 
-def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
+def refusal(
+    server: str,
+    tool: str,
+    config: McpServerConfig,
+) -> CallRefused:
     """The error for a call that needs an approval when the user may not be asked.
 
     It names the setting that allows the call.

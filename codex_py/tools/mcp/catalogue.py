@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from codex_py.mcp.servers import McpServers
+from codex_py.mcp.servers import FoundTool, McpServers
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import RESOURCE_TOOLS, FunctionSpec
@@ -61,7 +61,7 @@ class McpCatalogue:
         self._refresh()
         tools = self._servers.tools()
         if self._index is None:
-            self._index = _Index({name: tool for name, (_, tool) in tools.items()})
+            self._index = _Index(_without_servers(tools))
         names = self._index.ranked(query)[:limit]
         self._found.update(dict.fromkeys(names))
         return [server_tool_spec(name, tools[name][1]) for name in names]
@@ -76,10 +76,14 @@ class McpCatalogue:
         self._all = None
         if len(tools) > MAX_OFFERED:
             return
-        specs = _server_specs({name: tool for name, (_, tool) in tools.items()})
+        specs = _server_specs(_without_servers(tools))
         sizes = [len(encode_json(spec.described())) for spec in specs]
         if sum(sizes) <= MAX_OFFERED_BYTES:
             self._all = specs
+
+
+def _without_servers(tools: Mapping[str, FoundTool]) -> dict[str, ServerTool]:
+    return {name: tool for name, (_server, tool) in tools.items()}
 
 
 def _server_specs(tools: Mapping[str, ServerTool]) -> tuple[FunctionSpec, ...]:
@@ -118,8 +122,10 @@ class _Index:
             entry = Counter([*described, *named])
             self._entries[name] = entry
             self._frequency.update(entry.keys())
-        total = sum(entry.total() for entry in self._entries.values())
-        self._mean_length = max(1.0, total / max(1, len(self._entries)))
+        self._mean_length = 1.0
+        if self._entries:
+            total = sum(entry.total() for entry in self._entries.values())
+            self._mean_length = max(1.0, total / len(self._entries))
 
     def ranked(self, query: str) -> list[str]:
         """The names of the tools that have a word of the query, best match first.

@@ -66,7 +66,12 @@ class RunningItem:
         status = "failed" if is_error(result) else "completed"
         self.ended = replace(self._item, result=item_result(result), status=status)
 
-    def progress(self, done: float, total: float | None, message: str | None) -> None:
+    def progress(
+        self,
+        done: float,
+        total: float | None,
+        message: str | None,
+    ) -> None:
         """Emit the progress at intervals; if an interval has several reports, only the latest."""
         if total is None:
             share = f"{done:g}"

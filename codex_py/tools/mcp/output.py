@@ -123,7 +123,11 @@ def _text(entry: Any) -> str:
             return encode_json(entry).decode()
 
 
-def _image(entry: Any, max_bytes: int, rule: ImageRule) -> dict[str, Any] | None:
+def _image(
+    entry: Any,
+    max_bytes: int,
+    rule: ImageRule,
+) -> dict[str, Any] | None:
     """Convert an image to a content part that providers accept, or to a note; else return None.
 
     An image that a provider cannot read makes it refuse the whole request, and every later one.

@@ -93,7 +93,12 @@ class ApplyPatch:
             return replace(item, status="failed")
         return _failed(item, call.error_code or _NO_FIT, text)
 
-    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
+    async def apply(
+        self,
+        patch: str,
+        cwd: Path,
+        context: ToolContext,
+    ) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
         A patch that does not fit returns an output in Codex's words, and its item fails. After a
@@ -149,7 +154,12 @@ class ApplyPatch:
         text = plan.summary() + "".join([f"Note: {note}\n" for note in notes])
         return ToolOutput(command_report(0, wall_s, text))
 
-    async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
+    async def _approve(
+        self,
+        plan: PatchPlan,
+        cwd: Path,
+        context: ToolContext,
+    ) -> None:
         """Ask for an approval if needed.
 
         Raises:
@@ -209,7 +219,11 @@ def _named_files(patch: str, cwd: Path) -> list[Change]:
     ]
 
 
-def _failed(item: FileChange, code: str, reason: str) -> FileChange:
+def _failed(
+    item: FileChange,
+    code: str,
+    reason: str,
+) -> FileChange:
     error = {"code": code, "message": shortened(reason)}
     return replace(item, status="failed", error=error)
 
@@ -232,7 +246,8 @@ def _refuse(
 ) -> None:
     """Emit an item that starts and fails at once."""
     item = _start_item(changes, diff, context)
-    context.emit(ItemCompleted(_failed(item, error.code, str(error))))
+    failed = _failed(item, error.code, str(error))
+    context.emit(ItemCompleted(failed))
 
 
 async def _commit(
@@ -243,7 +258,8 @@ async def _commit(
     try:
         committed = await asyncio.to_thread(plan.commit, journal)
     except Exception as failure:
-        context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))
+        failed = _failed(item, _write_code(failure), str(failure))
+        context.emit(ItemCompleted(failed))
         if isinstance(failure, PatchError):
             return failure
         raise

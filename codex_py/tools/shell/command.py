@@ -115,7 +115,8 @@ class CommandRunner:
         found = find_patch(argv)
         if found is None:
             return None
-        return await self.apply_patch(found.patch, cwd / (found.workdir or ""), context)
+        folder = cwd / (found.workdir or "")
+        return await self.apply_patch(found.patch, folder, context)
 
     async def run(
         self,
@@ -302,7 +303,8 @@ class CommandTool:
     def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem | None:
         if not call.has_run:
             return None
-        command: Any = call.arguments.get("cmd", call.arguments.get("command"))
+        arguments = call.arguments
+        command: Any = arguments.get("cmd", arguments.get("command"))
         if not isinstance(command, list):
             # The session file does not name the shell.
             command = ["/bin/bash", "-lc", command]
@@ -311,7 +313,7 @@ class CommandTool:
         item = past_command(
             past.next_id(),
             shlex.join(words),
-            str(call.arguments.get("workdir") or ""),
+            str(arguments.get("workdir") or ""),
             report,
             declined=call.error_code == "ApprovalDenied",
         )
