@@ -131,7 +131,12 @@ class ConfigError(CodexError):
     code = "config"
     exit_code = ExitCode.CONFIGURATION
 
-    def __init__(self, message: str, *, key: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        key: Sequence[str] = (),
+    ) -> None:
         """`key`: the path of the setting, if the raising code does not know where it is set."""
         super().__init__(message)
         self.key = tuple(key)
@@ -287,7 +292,12 @@ class StreamError(ModelError):
         self.local = local
 
     @classmethod
-    def broke_off(cls, cause: str, *, code: str = "disconnected") -> "StreamError":
+    def broke_off(
+        cls,
+        cause: str,
+        *,
+        code: str = "disconnected",
+    ) -> "StreamError":
         """The error for a response that began but did not end."""
         return cls(
             f"stream disconnected before completion: {cause}",
@@ -311,7 +321,12 @@ class ToolError(Exception):
             `InvalidArgs`, `UnknownTool`, `PatchFailed`, `SandboxDenied`, `ApprovalDenied`, …
     """
 
-    def __init__(self, message: str, *, code: str = "UnknownError") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "UnknownError",
+    ) -> None:
         super().__init__(message)
         self.code = code
 
@@ -325,7 +340,12 @@ class CallRefused(ToolError):
     """
 
     def __init__(
-        self, message: str, *, code: str, cause: str, allow: str | None = None
+        self,
+        message: str,
+        *,
+        code: str,
+        cause: str,
+        allow: str | None = None,
     ) -> None:
         super().__init__(message, code=code)
         self.cause = cause

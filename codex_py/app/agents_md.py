@@ -135,7 +135,10 @@ def _joined(
 
 
 def _text(
-    document: _Document, kept: bytes, warnings: list[str], limit: str = ""
+    document: _Document,
+    kept: bytes,
+    warnings: list[str],
+    limit: str = "",
 ) -> str:
     """Return the kept text, with a note if it is not the whole text.
 

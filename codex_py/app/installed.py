@@ -37,7 +37,10 @@ def _found(name: str) -> EntryPoint:
     raise ConfigError(f"{what} an extension {name!r}", key=("extensions", name))
 
 
-def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
+def _made(
+    point: EntryPoint,
+    table: Mapping[str, Any],
+) -> Feature:
     """The feature that an entry point makes from its table."""
     name = f"the extension {point.name!r} ({point.value})"
     key = ("extensions", point.name)

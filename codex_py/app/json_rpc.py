@@ -143,7 +143,11 @@ class JsonRpc:
             ended(number, not future.cancelled())
 
     def notify(
-        self, method: str, params: dict[str, Any], *, is_live: bool = False
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        is_live: bool = False,
     ) -> None:
         """Send a notification, in order with everything else.
 
@@ -234,7 +238,11 @@ class JsonRpc:
         else:
             self._send({"id": number, "result": result})
 
-    def _take_answer(self, number: Any, fields: dict[str, Any]) -> None:
+    def _take_answer(
+        self,
+        number: Any,
+        fields: dict[str, Any],
+    ) -> None:
         """Pass the client's answer on to the request that waits for it, if one does."""
         future = None
         if isinstance(number, int):
@@ -248,7 +256,11 @@ class JsonRpc:
             future.set_exception(_client_error(error))
 
     def _refuse(
-        self, number: RequestId, code: int, text: str, data: Any = None
+        self,
+        number: RequestId,
+        code: int,
+        text: str,
+        data: Any = None,
     ) -> None:
         error: dict[str, Any] = {"code": code, "message": text}
         if data is not None:

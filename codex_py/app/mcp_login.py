@@ -136,7 +136,8 @@ async def log_in(
 
 
 async def auth_statuses(
-    config: Config, headers: Callable[[str], Mapping[str, str]]
+    config: Config,
+    headers: Callable[[str], Mapping[str, str]],
 ) -> dict[str, AuthStatus]:
     """Return the login status of each server.
 

@@ -49,7 +49,10 @@ _RECORD: Final = "codex_py.model.tape.transports:RecordingTransport"
 _REPLAY: Final = "codex_py.model.tape.transports:ReplayTransport"
 
 
-def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
+def configured_provider(
+    config: Config,
+    environment: Mapping[str, str],
+) -> Provider:
     """Return the provider of a session, fitted to the known facts about its model.
 
     Raises:
@@ -150,7 +153,10 @@ def named_provider(
     return provider
 
 
-def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
+def missing_key(
+    config: Config,
+    environment: Mapping[str, str],
+) -> str | None:
     """Name the key that the provider needs and that cannot be found.
 
     Returns None if no key is missing.
@@ -313,7 +319,10 @@ def _in_region(provider: Provider, region: str) -> Provider:
     )
 
 
-def _without_header(headers: Mapping[str, str], name: str) -> dict[str, str]:
+def _without_header(
+    headers: Mapping[str, str],
+    name: str,
+) -> dict[str, str]:
     return {key: value for key, value in headers.items() if key.lower() != name}
 
 

@@ -251,7 +251,11 @@ class Opening:
 
     @asynccontextmanager
     async def _open_child(
-        self, thread: Thread, new: NewChild, config: Config, resume: str | None
+        self,
+        thread: Thread,
+        new: NewChild,
+        config: Config,
+        resume: str | None,
     ) -> AsyncGenerator[Session]:
         """Open a child session of a thread; see `Thread.open_child`."""
         options = replace(

@@ -38,7 +38,10 @@ class SessionPatch:
     thread_id: str
 
 
-def opened_bundle(data: bytes | str, environment: Mapping[str, str]) -> Bundle:
+def opened_bundle(
+    data: bytes | str,
+    environment: Mapping[str, str],
+) -> Bundle:
     """Read a bundle; see `read_bundle`."""
     return read_bundle(data, bundle_key(environment))
 
@@ -108,7 +111,10 @@ def _words_of(command: object) -> list[str]:
     return []
 
 
-def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
+def git_three_way(
+    cwd: Path,
+    environment: Mapping[str, str],
+) -> ThreeWay:
     """Make a three-way merge with blobs from the repository around `cwd`.
 
     Raises a `CodexError` if git is not installed, or the repository belongs to something else.

@@ -191,7 +191,10 @@ class SessionTools:
 
     @contextmanager
     def confined(
-        self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path
+        self,
+        command: str | Sequence[str],
+        environment: Mapping[str, str],
+        cwd: Path,
     ) -> Generator[Start]:
         """Return the start of a command in the sandbox of the model's commands.
 
@@ -253,7 +256,11 @@ class SessionTools:
         return self._loaded is None or self._loaded.processes.is_idle
 
     @asynccontextmanager
-    async def _around_turn(self, thread: Thread, _: TurnStart) -> AsyncGenerator[None]:
+    async def _around_turn(
+        self,
+        thread: Thread,
+        _: TurnStart,
+    ) -> AsyncGenerator[None]:
         """End the commands of a turn, and its plan."""
         try:
             yield

@@ -46,7 +46,10 @@ _COMPACT_AT_PERCENT = 90
 lower."""
 
 
-def selectable_models(config: Config, environment: Mapping[str, str]) -> list[str]:
+def selectable_models(
+    config: Config,
+    environment: Mapping[str, str],
+) -> list[str]:
     """Return the models that the user can choose, the configured one first.
 
     Models of other providers with a key are named `provider/model`.

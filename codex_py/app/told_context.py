@@ -138,7 +138,10 @@ def _roots(cwd: Path, policy: approval.SandboxPolicy) -> Sequence[Path]:
     return tuple(dict.fromkeys(roots))
 
 
-def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -> str:
+def _permission_profile(
+    roots: Sequence[Path],
+    policy: approval.SandboxPolicy,
+) -> str:
     """The `<permission_profile>` element: what commands may read and write."""
     files = policy.files
     is_free = policy.mode == "danger-full-access"

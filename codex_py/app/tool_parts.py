@@ -239,7 +239,8 @@ def _write_rule(
 
 
 def _finder(
-    builtin: Mapping[str, Callable[[], Tool[Any]]], extension: Extension
+    builtin: Mapping[str, Callable[[], Tool[Any]]],
+    extension: Extension,
 ) -> ToolFinder:
     """Make the function that finds our tools and those of extensions.
 

@@ -171,7 +171,9 @@ class UserPrograms(Programs):
 
 
 def user_programs(
-    config: Config, environment: Mapping[str, str], add_dirs: Sequence[Path] = ()
+    config: Config,
+    environment: Mapping[str, str],
+    add_dirs: Sequence[Path] = (),
 ) -> UserPrograms:
     """Return the programs of a session.
 

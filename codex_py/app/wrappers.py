@@ -53,7 +53,8 @@ def request_wrappers(session: Session) -> Sequence[Wrapper]:
 
 
 def _of_features(
-    session: Session, field: Callable[[Any], Callable[[Any], Any]]
+    session: Session,
+    field: Callable[[Any], Callable[[Any], Any]],
 ) -> Iterator[Wrapper]:
     """Describe the features that wrap something. `field`: gets a wrapper from an extension."""
     for feature, extension in zip(session.features, session.extensions, strict=True):

@@ -74,7 +74,12 @@ class Compactor:
         self._has_told_doubt = False
         """True once the user was warned that the provider reports impossibly many tokens."""
 
-    async def make_room(self, retries: RetryBudget, *, pending: str = "") -> None:
+    async def make_room(
+        self,
+        retries: RetryBudget,
+        *,
+        pending: str = "",
+    ) -> None:
         """Compact a history that is nearly full.
 
         If an extension refuses, or the provider cannot be reached and there is still room, the
@@ -330,7 +335,12 @@ class Compactor:
         assert turn is not None
         return turn.id
 
-    async def _ask(self, retries: RetryBudget, *, is_full: bool) -> str | None:
+    async def _ask(
+        self,
+        retries: RetryBudget,
+        *,
+        is_full: bool,
+    ) -> str | None:
         """Ask the model for a summary; None if it refuses, or refused earlier in this turn.
 
         Args:

@@ -12,7 +12,10 @@ def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
     return [prompt for _, prompt in reversed(_from_the_end(items))]
 
 
-def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
+def without_turns(
+    items: Sequence[EncodedItem],
+    turns: int,
+) -> list[EncodedItem]:
     """The history before the last `turns` prompts.
 
     Raises a `ValueError` if there are fewer prompts.

@@ -92,7 +92,11 @@ class _Call:
             self.session.log.leave_open(self.place)
             self.suspended = error
 
-    def refuse(self, text: str, code: str | None = None) -> None:
+    def refuse(
+        self,
+        text: str,
+        code: str | None = None,
+    ) -> None:
         """Answer a call that did not run or did not end with an error."""
         output = ToolOutput(text, success=False, error_code=code)
         answer = self.session.tools.answer(self.call, output, self.emit)

@@ -217,7 +217,12 @@ class Session(SessionState):
         """
         return await self._run(TurnStart(new_thread_id(), None), self._compact)
 
-    def steer(self, text: str, *, images: Sequence[Path] = ()) -> bool:
+    def steer(
+        self,
+        text: str,
+        *,
+        images: Sequence[Path] = (),
+    ) -> bool:
         """Add a prompt to the running turn. It is sent with the turn's next request.
 
         That request is sent even if the running response calls no tool.

@@ -111,7 +111,11 @@ class SessionState:
         """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
         return f"live_{next(self._live_ids)}"
 
-    def count(self, usage: Usage, last: Usage | None = None) -> None:
+    def count(
+        self,
+        usage: Usage,
+        last: Usage | None = None,
+    ) -> None:
         """Add tokens that were used for this thread, and emit the new usage.
 
         `last`: the tokens of the thread's last response; None if this usage is not of a response

@@ -124,7 +124,11 @@ class _Work:
         self.excess = excess
         """The size of all entries beyond the room."""
 
-    def too_much(self, entries: Iterable[_Entry], room: int) -> int:
+    def too_much(
+        self,
+        entries: Iterable[_Entry],
+        room: int,
+    ) -> int:
         """The size that these entries must lose to fit into `room`, at most `excess`."""
         size = sum(self.size(entry.item) for entry in entries if entry.item)
         return min(self.excess, size - room)
@@ -143,7 +147,11 @@ class _Work:
                 shorter = _cut(entry.item, excess, min_bytes, self.size)
                 excess -= self._replace(entry, shorter)
 
-    def drop(self, entries: Iterable[_Entry], excess: int) -> None:
+    def drop(
+        self,
+        entries: Iterable[_Entry],
+        excess: int,
+    ) -> None:
         """Leave out entries, oldest first, until `excess` is gone; a response goes as a whole."""
         last: int | None = None
         for entry in entries:

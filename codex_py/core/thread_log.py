@@ -183,7 +183,11 @@ class ThreadLog:
         later = takewhile(lambda item: not is_models(item), uncounted)
         return self.last_usage.total_tokens + estimated_tokens(later)
 
-    def count(self, usage: Usage, last: Usage | None = None) -> None:
+    def count(
+        self,
+        usage: Usage,
+        last: Usage | None = None,
+    ) -> None:
         """Add tokens. `last`: the tokens of the last response, if that has changed."""
         self.usage += usage
         if last is not None:

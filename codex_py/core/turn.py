@@ -169,7 +169,11 @@ class Turn:
             )
         return await self._session.extension.before_prompt(prompt)
 
-    def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
+    def _record_prompt(
+        self,
+        prompt: UserPrompt,
+        notes: Sequence[Note],
+    ) -> None:
         session = self._session
         session.log.prompt(prompt, notes, session.settings.image_rule, session.warn)
 

@@ -156,7 +156,11 @@ class Dialogue:
         self._clear()
 
     def of(
-        self, items: Sequence[EncodedItem], model: str, *, images: bool = True
+        self,
+        items: Sequence[EncodedItem],
+        model: str,
+        *,
+        images: bool = True,
     ) -> Sequence[Turn]:
         """The turns of a history, for a model of the provider.
 

@@ -64,7 +64,10 @@ def wrapped_item(item: dict[str, Any]) -> dict[str, Any]:
             return item
 
 
-def unwrapped_item(item: dict[str, Any], freeform: Collection[str]) -> dict[str, Any]:
+def unwrapped_item(
+    item: dict[str, Any],
+    freeform: Collection[str],
+) -> dict[str, Any]:
     """Convert such a function's call to the freeform tool's; other items are unchanged.
 
     `freeform`: the names of the freeform tools.
@@ -76,7 +79,10 @@ def unwrapped_item(item: dict[str, Any], freeform: Collection[str]) -> dict[str,
     return {**rest, "type": "custom_tool_call", _INPUT: text}
 
 
-def _without(item: dict[str, Any], *names: str) -> dict[str, Any]:
+def _without(
+    item: dict[str, Any],
+    *names: str,
+) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in names}
 
 

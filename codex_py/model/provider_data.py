@@ -56,7 +56,11 @@ class Maker:
             return item
         return {**item, FIELD: {"provider": self.provider}}
 
-    def own_data(self, item: JsonObject, model: str | None = None) -> JsonObject | None:
+    def own_data(
+        self,
+        item: JsonObject,
+        model: str | None = None,
+    ) -> JsonObject | None:
         """The data of an item if this provider and model made it, else None.
 
         `model`: None for any model.

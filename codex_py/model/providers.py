@@ -170,7 +170,9 @@ def key_variable(
 
 
 def _built_in(
-    provider_id: str, own: Mapping[str, Any], environment: Mapping[str, str]
+    provider_id: str,
+    own: Mapping[str, Any],
+    environment: Mapping[str, str],
 ) -> dict[str, Any]:
     """The table of a built-in provider, overridden by the user's `own` fields."""
     table = dict(_OPENAI if provider_id == "openai" else _tables()[provider_id])
@@ -204,7 +206,9 @@ def _local_url(environment: Mapping[str, str]) -> str | None:
 
 
 def _endpoint_url(
-    provider_id: str, table: Mapping[str, Any], environment: Mapping[str, str]
+    provider_id: str,
+    table: Mapping[str, Any],
+    environment: Mapping[str, str],
 ) -> str:
     """The address of a provider whose users have addresses of their own, from a variable.
 
@@ -248,7 +252,11 @@ def _one_of(
     return value
 
 
-def _key_header(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> Any:
+def _key_header(
+    table: Mapping[str, Any],
+    wire_api: str,
+    where: Sequence[str],
+) -> Any:
     default = "x-api-key" if wire_api == "anthropic" else "bearer"
     header = table.get("key_header", default)
     return _one_of(_KEY_HEADERS, header, (*where, "key_header"))

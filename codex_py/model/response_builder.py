@@ -138,7 +138,12 @@ class ResponseBuilder:
         elif piece.kind == "message":
             self._events.append(stream.OutputTextDelta(piece.index, delta))
 
-    def close(self, piece: Piece, *, is_cut: bool = False) -> None:
+    def close(
+        self,
+        piece: Piece,
+        *,
+        is_cut: bool = False,
+    ) -> None:
         """Emit the item of a piece, unless it is empty.
 
         `is_cut`: the response ended within the piece.
@@ -153,7 +158,12 @@ class ResponseBuilder:
         item = self._maker.marked(item, self._model, **piece.data)
         self._events.append(stream.OutputItemDone(piece.index, parse_item(item)))
 
-    def complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
+    def complete(
+        self,
+        usage: stream.Usage,
+        *,
+        end_turn: bool | None = None,
+    ) -> None:
         """Close all open pieces, and end the response."""
         for piece in list(self._open):
             self.close(piece)
@@ -213,7 +223,11 @@ class BuildingDecoder:
         self._out = ResponseBuilder(prompt, maker, deltas=deltas)
         self._failure: ModelError | None = None
 
-    def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
+    def feed(
+        self,
+        data: str,
+        name: str = "message",
+    ) -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
         self._read(data, name)
@@ -237,7 +251,12 @@ class BuildingDecoder:
         """End a response whose stream ended without its last event."""
         raise NotImplementedError
 
-    def _complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
+    def _complete(
+        self,
+        usage: stream.Usage,
+        *,
+        end_turn: bool | None = None,
+    ) -> None:
         """End the response, unless a call in it has no name."""
         if any(piece.is_nameless for piece in self._out.pieces):
             self._fail(StreamError.broke_off("a call came without a name"))

@@ -79,7 +79,11 @@ class Retries:
         left = min(left, _MAX_TURN_RETRIES - self._turn_used)
         return Retry(self._attempt, self._attempt + left, delay_s)
 
-    def _delay_s(self, attempt: int, asked_s: float | None) -> float | None:
+    def _delay_s(
+        self,
+        attempt: int,
+        asked_s: float | None,
+    ) -> float | None:
         """The wait before an attempt; None if the server asks for too long a wait.
 
         `asked_s`: the wait that the server asks for.

@@ -167,7 +167,10 @@ class Agent(Generic[OutputT]):
 
     @overload
     async def run(
-        self, prompt: str, *, images: Sequence[Path | str] = ()
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
     ) -> Result[OutputT]: ...
     @overload
     async def run(
@@ -178,7 +181,11 @@ class Agent(Generic[OutputT]):
         output_type: type[_ModelT],
     ) -> Result[_ModelT]: ...
     async def run(
-        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+        output_type: Any = None,
     ) -> Result[Any]:
         """Run one turn to its end.
 
@@ -210,7 +217,10 @@ class Agent(Generic[OutputT]):
 
     @overload
     def run_sync(
-        self, prompt: str, *, images: Sequence[Path | str] = ()
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
     ) -> Result[OutputT]: ...
     @overload
     def run_sync(
@@ -221,7 +231,11 @@ class Agent(Generic[OutputT]):
         output_type: type[_ModelT],
     ) -> Result[_ModelT]: ...
     def run_sync(
-        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+        output_type: Any = None,
     ) -> Result[Any]:
         """Run one turn for callers that do not await; see `run`.
 
@@ -245,7 +259,10 @@ class Agent(Generic[OutputT]):
 
     @overload
     def stream(
-        self, prompt: str, *, images: Sequence[Path | str] = ()
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
     ) -> EventStream[OutputT]: ...
     @overload
     def stream(
@@ -256,7 +273,11 @@ class Agent(Generic[OutputT]):
         output_type: type[_ModelT],
     ) -> EventStream[_ModelT]: ...
     def stream(
-        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+        output_type: Any = None,
     ) -> EventStream[Any]:
         """Run one turn and follow it: `async for event in agent.stream("…")`. See `EventStream`.
 
@@ -267,7 +288,12 @@ class Agent(Generic[OutputT]):
             self._conversation.leave,
         )
 
-    def steer(self, prompt: str, *, images: Sequence[Path | str] = ()) -> bool:
+    def steer(
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+    ) -> bool:
         """Send the model a prompt while a turn runs, with the next request of the turn.
 
         False if no turn runs, or the turn has sent its last request or was interrupted; then `run`

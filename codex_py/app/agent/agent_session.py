@@ -165,7 +165,11 @@ class AgentSession:
         return self._run is not None and self._run.is_ending
 
     async def run(
-        self, prompt: str, images: Sequence[Path], output_type: Any, tell: Tell
+        self,
+        prompt: str,
+        images: Sequence[Path],
+        output_type: Any,
+        tell: Tell,
     ) -> Result[Any]:
         """See `Agent.run`."""
         if self._run is not None and self._run.is_ending:

@@ -17,7 +17,10 @@ from codex_py.protocol.json_fields import as_object, json_or, object_field
 
 
 def fitted(
-    provider: Provider, model: str, home: Path, own: Mapping[str, Any]
+    provider: Provider,
+    model: str,
+    home: Path,
+    own: Mapping[str, Any],
 ) -> Provider:
     """Return the provider with the profile that suits the findings of a test with this model.
 
@@ -46,7 +49,11 @@ def fitted(
 
 
 def remember(
-    provider: Provider, model: str, home: Path, works: Mapping[str, bool], date: str
+    provider: Provider,
+    model: str,
+    home: Path,
+    works: Mapping[str, bool],
+    date: str,
 ) -> None:
     """Write down the features that work.
 

@@ -85,7 +85,10 @@ class FirstAnswer:
 
 
 async def first_answer(
-    config: Config, provider: Provider, model: str, environment: Mapping[str, str]
+    config: Config,
+    provider: Provider,
+    model: str,
+    environment: Mapping[str, str],
 ) -> None:
     """Send one tiny request. Raises a `CodexError` if it was not answered."""
     async with model_clients(config, provider, environment) as clients:

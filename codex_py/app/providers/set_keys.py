@@ -30,7 +30,10 @@ class SetKey:
         return f"{self.provider}/{self.model or 'MODEL'}"
 
 
-def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]:
+def set_keys(
+    config: Config,
+    environment: Mapping[str, str],
+) -> Sequence[SetKey]:
     """Return the built-in providers whose key is in the environment, in alphabetical order.
 
     OpenAI is left out.
@@ -53,7 +56,10 @@ def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]
     return found
 
 
-def advice(config: Config, environment: Mapping[str, str]) -> str:
+def advice(
+    config: Config,
+    environment: Mapping[str, str],
+) -> str:
     """Return sentences that explain how to use the keys that are set; empty without any."""
     keys = set_keys(config, environment)
     texts = [f"{key.variable} is set; to use it: -m {key.choice}." for key in keys]

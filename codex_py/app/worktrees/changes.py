@@ -45,7 +45,11 @@ _REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".
 
 
 def carry_over(
-    source: Git, root: Path, git: Git, path: Path, rules: FileRules
+    source: Git,
+    root: Path,
+    git: Git,
+    path: Path,
+    rules: FileRules,
 ) -> tuple[str, str]:
     """Copy changed, new and deleted files, and the index, from a work tree into a worktree.
 

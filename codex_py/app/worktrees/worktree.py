@@ -142,7 +142,11 @@ class Worktree:
             exclude_tmpdir_env_var=policy.exclude_tmpdir_env_var or is_around(tmpdir),
         )
 
-    def config(self, config: Config, environment: Mapping[str, str]) -> Config:
+    def config(
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+    ) -> Config:
         """Return the configuration of a session in the worktree.
 
         Settings and trust stay those of the original.
@@ -160,7 +164,10 @@ class Worktree:
 
 @asynccontextmanager
 async def open_worktree(
-    make: Callable[[], Worktree], warn: Callable[[str], None], *, force: bool = False
+    make: Callable[[], Worktree],
+    warn: Callable[[str], None],
+    *,
+    force: bool = False,
 ) -> AsyncGenerator[Worktree]:
     """Make a worktree in a thread, for instance with `new_worktree`.
 
@@ -205,7 +212,11 @@ def run_worktree(
 
 
 @contextmanager
-def _locked(folder: Path, *, shared: bool = False) -> Generator[None]:
+def _locked(
+    folder: Path,
+    *,
+    shared: bool = False,
+) -> Generator[None]:
     """Hold the lock of a folder, if it can be had within a few seconds."""
     with ExitStack() as stack:
         # Working without the lock is better than not working.
@@ -215,7 +226,10 @@ def _locked(folder: Path, *, shared: bool = False) -> Generator[None]:
 
 
 async def _leave(
-    adding: Awaitable[Worktree], warn: Callable[[str], None], *, force: bool
+    adding: Awaitable[Worktree],
+    warn: Callable[[str], None],
+    *,
+    force: bool,
 ) -> None:
     """Remove a worktree when its context is left. See `open_worktree`."""
     try:

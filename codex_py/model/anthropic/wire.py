@@ -142,7 +142,10 @@ def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
             return [{**use, "input": _input(block)}]
 
 
-def _thinking_blocks(text: str, data: Mapping[str, Any]) -> Sequence[JsonObject]:
+def _thinking_blocks(
+    text: str,
+    data: Mapping[str, Any],
+) -> Sequence[JsonObject]:
     """The block of a thought. The API accepts it only with a signature, or if it is redacted.
 
     A thought of another model has neither.
@@ -303,7 +306,12 @@ class AnthropicWire(ProfiledWire):
             case "none":
                 return {}
 
-    def _tool_choice(self, choice: ToolChoice, *, parallel: bool) -> Mapping[str, Any]:
+    def _tool_choice(
+        self,
+        choice: ToolChoice,
+        *,
+        parallel: bool,
+    ) -> Mapping[str, Any]:
         """The field `tool_choice`.
 
         It cannot express a set of allowed tools, which is enforced at dispatch.
@@ -320,7 +328,12 @@ class AnthropicWire(ProfiledWire):
         return fields
 
 
-def _array(name: bytes, blocks: Sequence[bytes], *, mark: bool) -> bytes:
+def _array(
+    name: bytes,
+    blocks: Sequence[bytes],
+    *,
+    mark: bool,
+) -> bytes:
     """A field with blocks as a part of the request's JSON; empty if there are none.
 
     `mark`: its last block gets a cache mark.
@@ -333,7 +346,10 @@ def _array(name: bytes, blocks: Sequence[bytes], *, mark: bool) -> bytes:
     return b',"%b":[%b]' % (name, b",".join(entries))
 
 
-def _tools(prompt: Prompt, called: Sequence[str]) -> list[bytes]:
+def _tools(
+    prompt: Prompt,
+    called: Sequence[str],
+) -> list[bytes]:
     """The tools of a request. A history with calls needs some, even if none may be called."""
     entries: list[dict[str, Any]] = []
     for spec in function_specs(prompt.tools):

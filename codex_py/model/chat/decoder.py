@@ -317,7 +317,11 @@ class _Calls:
         offered: the names of the functions in the request.
     """
 
-    def __init__(self, out: ResponseBuilder, offered: Collection[str]) -> None:
+    def __init__(
+        self,
+        out: ResponseBuilder,
+        offered: Collection[str],
+    ) -> None:
         self._out = out
         self._offered = offered
         self._by_index: dict[int, Piece] = {}
@@ -363,7 +367,11 @@ class _Calls:
         elif isinstance(arguments, str) and not _repeats(piece, arguments):
             self._out.write(piece, arguments)
 
-    def _candidate(self, index: int | None, call_id: str) -> Piece | None:
+    def _candidate(
+        self,
+        index: int | None,
+        call_id: str,
+    ) -> Piece | None:
         """The call that a piece with this index or id may belong to."""
         if index is not None:
             return self._by_index.get(index)

@@ -96,7 +96,11 @@ class ChatWire(ProfiledWire):
             case "none":
                 return {}
 
-    def _tools(self, prompt: Prompt, specs: list[FunctionSpec]) -> Mapping[str, Any]:
+    def _tools(
+        self,
+        prompt: Prompt,
+        specs: list[FunctionSpec],
+    ) -> Mapping[str, Any]:
         """The fields that offer tools, and say which of them may be called."""
         choice = prompt.tool_choice
         style = self._profile.tool_choice

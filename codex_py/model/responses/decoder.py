@@ -66,7 +66,11 @@ class ResponsesDecoder:
         self._slots = SlotTable()
         self._out: list[stream.ResponseEvent] = []
 
-    def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
+    def feed(
+        self,
+        data: str,
+        name: str = "message",
+    ) -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
         self._out = []
@@ -207,7 +211,11 @@ class ResponsesDecoder:
         else:
             self._finish(response)
 
-    def _finish(self, response: JsonObject, cut: ModelError | None = None) -> None:
+    def _finish(
+        self,
+        response: JsonObject,
+        cut: ModelError | None = None,
+    ) -> None:
         """Emit the open items, but only text of a cut response: half a call must not run.
 
         `cut`: the failure of a response that was cut.

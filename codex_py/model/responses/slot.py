@@ -138,7 +138,12 @@ class Slot:
                     self.announced.setdefault("name", name)
         return None
 
-    def _shown(self, text: TextEvent, delta: str, part: Part) -> ResponseEvent | None:
+    def _shown(
+        self,
+        text: TextEvent,
+        delta: str,
+        part: Part,
+    ) -> ResponseEvent | None:
         if text.shown is OutputTextDelta:
             return OutputTextDelta(self.index, delta)
         if text.shown is ReasoningDelta:
@@ -147,7 +152,12 @@ class Slot:
         return None
 
     def _part(
-        self, field: str, index: int | None, kind: str, *, opens: bool = False
+        self,
+        field: str,
+        index: int | None,
+        kind: str,
+        *,
+        opens: bool = False,
     ) -> Part:
         """The part that an event belongs to; a new one for the first event of a part.
 

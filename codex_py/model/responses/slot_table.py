@@ -50,7 +50,11 @@ class SlotTable:
             return None
         return self._slots.get(index)
 
-    def for_text(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot:
+    def for_text(
+        self,
+        event: JsonObject,
+        kinds: tuple[str, ...],
+    ) -> Slot:
         """The slot of a text event. Text that was not announced opens an item of the first type."""
         index = integer_field(event, "output_index")
         item_id = text_field(event, "item_id")
@@ -208,7 +212,10 @@ def _may_be(slot: Slot, kind: str) -> bool:
     return slot.kind == kind or {slot.kind, kind} <= CALLS
 
 
-def _first(slots: Iterable[Slot | None], suits: Callable[[Slot], bool]) -> Slot | None:
+def _first(
+    slots: Iterable[Slot | None],
+    suits: Callable[[Slot], bool],
+) -> Slot | None:
     """The first open slot that suits, or else the first closed one."""
     closed: Slot | None = None
     for slot in slots:

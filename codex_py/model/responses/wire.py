@@ -116,7 +116,11 @@ class ResponsesWire(ProfiledWire):
         return ResponsesDecoder(deltas=self._deltas, maker=self._maker, wrapped=wrapped)
 
 
-def _tool_entries(tools: Sequence[ToolSpec], *, flat: bool) -> Iterator[dict[str, Any]]:
+def _tool_entries(
+    tools: Sequence[ToolSpec],
+    *,
+    flat: bool,
+) -> Iterator[dict[str, Any]]:
     """The entries of a request's `tools`. `flat`: the provider knows no namespaces."""
     for namespace, specs in groupby(tools, _namespace):
         entries = map(tool_entry, specs)

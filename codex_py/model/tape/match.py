@@ -112,7 +112,10 @@ def first_difference(
     return f"{path}: expected {theirs}, got {ours}"
 
 
-def _in_parts(expected: dict[str, Any], actual: dict[str, Any]) -> str | None:
+def _in_parts(
+    expected: dict[str, Any],
+    actual: dict[str, Any],
+) -> str | None:
     """The first difference of two objects or lists, given by the paths of their parts."""
     for place in {**expected, **actual}:
         if place not in actual:
@@ -158,7 +161,10 @@ def _in_texts(
     return f"{place}: expected {wanted[start:end]!r}, got {got[start:end]!r}"
 
 
-def _common_length(first: Sequence[str], second: Sequence[str]) -> int:
+def _common_length(
+    first: Sequence[str],
+    second: Sequence[str],
+) -> int:
     """The number of elements with which both begin."""
     shorter = min(len(first), len(second))
     length = 0

@@ -29,7 +29,9 @@ _ASIDE = re.compile(r"[ \t]*(?:>|[-*+#] |\d+[.)] )| {4}|\t")
 
 
 def calls_at_end(
-    text: str, fences: Sequence[tuple[int, int]], is_quoted: Callable[[str], bool]
+    text: str,
+    fences: Sequence[tuple[int, int]],
+    is_quoted: Callable[[str], bool],
 ) -> tuple[list[Found], str, bool]:
     """Find the calls at the end of a text.
 
@@ -77,7 +79,10 @@ def calls_at_end(
     return [], text, is_broken
 
 
-def _is_in_fence(place: int, fences: Sequence[tuple[int, int]]) -> bool:
+def _is_in_fence(
+    place: int,
+    fences: Sequence[tuple[int, int]],
+) -> bool:
     count = bisect(fences, place, key=itemgetter(0))
     if count == 0:
         return False

@@ -31,7 +31,11 @@ class TextToolsDecoder:
     """A `Decoder` around the decoder of the wire that carries the text."""
 
     def __init__(
-        self, inner: stream.Decoder, prompt: stream.Prompt, maker: Maker, tag: str
+        self,
+        inner: stream.Decoder,
+        prompt: stream.Prompt,
+        maker: Maker,
+        tag: str,
     ) -> None:
         """`tag`: see `read_message`."""
         self._inner = inner
@@ -54,7 +58,11 @@ class TextToolsDecoder:
     def finished(self) -> bool:
         return self._inner.finished
 
-    def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
+    def feed(
+        self,
+        data: str,
+        name: str = "message",
+    ) -> Sequence[stream.ResponseEvent]:
         return self._read(self._inner.feed(data, name))
 
     def end(self) -> Sequence[stream.ResponseEvent]:
