@@ -8,14 +8,42 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from codex_py.app.options import SessionOptions
 from codex_py.core.session import Session
+from codex_py.protocol.dispatch import is_cancelled
+from codex_py.protocol.frozen import frozen
 
 _T = TypeVar("_T")
 _MAX_IDLE: Final = 16
 """The number of sessions that stay open between turns, with their MCP servers and connections."""
+
+
+@frozen
+class Outcome(Generic[_T]):
+    """The value of an operation, or the exception that ended it."""
+
+    _value: _T
+    _error: BaseException | None = None
+
+    def result(self) -> _T:
+        """Return the value, or raise the exception."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+async def outcome_of(operation: Coroutine[Any, Any, _T]) -> Outcome[_T]:
+    """Do the operation, for a task that raises nothing.
+
+    A task that raises `SystemExit` or `KeyboardInterrupt` ends its loop before anybody who awaits
+    the task gets the exception.
+    """
+    try:
+        return Outcome(await operation)
+    except BaseException as error:  # noqa: BLE001 - the outcome raises it
+        return Outcome(cast("_T", None), error)
 
 
 class HostedSession:
@@ -58,16 +86,16 @@ class HostedSession:
     async def run(self, turn: Coroutine[Any, Any, _T]) -> _T:
         """Run a turn, or another exclusive operation, as a separate task.
 
-        A cancellation ends the turn in order, and waits for its end.
+        A cancellation ends the turn in order, and waits for its end. Raises what the turn raises.
         """
-        task = asyncio.create_task(turn)
+        task = asyncio.create_task(outcome_of(turn))
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task])
             raise
-        return task.result()
+        return task.result().result()
 
     async def close(self) -> None:
         """End a running turn and close the session.
@@ -104,8 +132,13 @@ class HostedSession:
             if self._opened.done():
                 raise
             if isinstance(error, asyncio.CancelledError):
-                self._opened.cancel()
-                raise
+                if is_cancelled():
+                    self._opened.cancel()
+                    raise
+                # Nobody has left: a function that opens the session was itself cancelled.
+                bug = RuntimeError(f"the session was not opened: {error!r}")
+                bug.__cause__ = error
+                error = bug
             self._opened.set_exception(error)
             # If nobody waits for the error any more, asyncio would complain.
             self._opened.exception()

@@ -54,6 +54,11 @@ class RunningTurn:
         self.takes_steering = False
         self._task.cancel()
 
+    @property
+    def was_cancelled(self) -> bool:
+        """True if `end`, or somebody outside, has cancelled the turn."""
+        return self._is_ended or self._task.cancelling() > 0
+
     async def be_cancelled(self) -> None:
         """Let the cancellation by `end` arrive, if the turn has awaited nothing since.
 

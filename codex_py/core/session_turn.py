@@ -17,6 +17,7 @@ from codex_py.errors import (
 from codex_py.protocol import events
 from codex_py.protocol.approval import Denied
 from codex_py.protocol.bugs import bug_found, bug_line
+from codex_py.protocol.dispatch import ApproverFailed
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
 
@@ -55,12 +56,21 @@ class TurnOutcome:
     """The reason for the cancellation; None if the user cancelled the turn."""
     facts: Mapping[str, Any]
     """See `Extension.turn_facts`."""
+    was_cancelled: bool = False
+    """True if the turn was cancelled, from inside or outside."""
+
+    @property
+    def is_cancellation(self) -> bool:
+        """True if a cancellation of the turn ended it.
+
+        Without one, a `CancelledError` is a bug: a function that the turn called has raised it.
+        """
+        return self.was_cancelled and isinstance(self.end, asyncio.CancelledError)
 
     @property
     def bug(self) -> BaseException | None:
         """The unexpected exception that ended the turn, if there was one."""
-        is_expected = isinstance(self.end, CodexError | asyncio.CancelledError)
-        if is_expected:
+        if self.is_cancellation or isinstance(self.end, CodexError):
             return None
         return self.end
 
@@ -70,7 +80,7 @@ class TurnOutcome:
         end = self.end
         if end is None or isinstance(end, TurnSkipped):
             return None
-        if isinstance(end, asyncio.CancelledError):
+        if self.is_cancellation:
             return self.ending or TurnAborted("the turn was interrupted")
         if isinstance(end, CodexError):
             return end
@@ -134,7 +144,10 @@ async def _end_of(
         end = error
     if end is None:
         return None
-    return single_error(end)
+    cause = single_error(end)
+    if isinstance(cause, ApproverFailed):
+        return cause.error
+    return cause
 
 
 async def _outcome(
@@ -156,7 +169,7 @@ async def _outcome(
     except BaseException as error:  # noqa: BLE001
         if end is None:
             end = error
-    return TurnOutcome(end, turn.ending, facts)
+    return TurnOutcome(end, turn.ending, facts, turn.was_cancelled)
 
 
 def _result(

@@ -43,9 +43,18 @@ class ItemIds:
 class ApproverFailed(Exception):
     """An approver raised `error`, which ends the turn: the approver is not part of a call."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error
+
+
+def is_cancelled() -> bool:
+    """True if the current task was cancelled.
+
+    A `CancelledError` is a bug otherwise: it comes from work that the task has awaited.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Approvals:
@@ -91,9 +100,14 @@ class Approvals:
         """
         try:
             answer = await self._approver.review(replace(request, agent=self._agent))
-        except (CodexError, ToolError):
+        except (CodexError, ToolError, GeneratorExit):
             raise
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            # The approver itself was cancelled, not the call.
+            raise ApproverFailed(error) from error
+        except BaseException as error:
             raise ApproverFailed(error) from error
         review = as_review(answer)
         if review.decision is ReviewDecision.ABORT:

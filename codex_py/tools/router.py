@@ -24,6 +24,7 @@ from codex_py.protocol.dispatch import (
     Tool,
     ToolContext,
     ToolUse,
+    is_cancelled,
 )
 from codex_py.protocol.events import (
     CallDenied,
@@ -119,8 +120,8 @@ class ToolRouter:
                 for each in outputs:
                     each.encoded()
             return outputs
-        except ApproverFailed as failed:
-            raise failed.error from None
+        except ApproverFailed:
+            raise
         except BaseException as error:  # noqa: BLE001 - a call costs no more than itself
             output = failed_output(error, call, context)
             return [output_item(call, output, limit_tokens=limit_tokens)]
@@ -287,7 +288,7 @@ def failed_output(
         CodexError: the call raised it, which ends the turn.
         CancelledError: the call was cancelled.
         KeyboardInterrupt: Ctrl-C.
-        ApproverFailed: the approver's exception ends the turn.
+        ApproverFailed: the exception of the approver ends the turn.
     """
     cause = single_error(error)
     if isinstance(cause, ToolError | OSError):
@@ -296,18 +297,12 @@ def failed_output(
         cause, CodexError | ApproverFailed | KeyboardInterrupt | GeneratorExit
     ):
         raise cause
-    if isinstance(cause, asyncio.CancelledError) and _is_cancelled():
+    if isinstance(cause, asyncio.CancelledError) and is_cancelled():
         raise cause
     context.emit(bug_found(error))
     text = bug_line(cause)
     _show_failure(call, _BUG, text, context)
     return ToolOutput(text, success=False, error_code=_BUG)
-
-
-def _is_cancelled() -> bool:
-    """False if the tool raised a `CancelledError` of its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _failure(error: ToolError | OSError) -> ToolOutput:

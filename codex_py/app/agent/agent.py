@@ -15,10 +15,11 @@ from codex_py.app.agent.approval import Approve, Callback
 from codex_py.app.agent.loop_thread import LoopThread
 from codex_py.app.agent.result import OutputT, Result
 from codex_py.app.agent.stream import EventStream
+from codex_py.app.hosted import outcome_of
 from codex_py.app.options import SessionOptions
 from codex_py.config.check import dotted, problems, suggestion
 from codex_py.core.session import Session
-from codex_py.errors import ConfigError, UsageError
+from codex_py.errors import ConfigError, TurnAborted, UsageError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.output_model import ModelSchema, PydanticModel
@@ -249,12 +250,19 @@ class Agent(Generic[OutputT]):
             self._thread = LoopThread()
             weakref.finalize(self, self._thread.close)
         work = self._run(prompt, images, output_type, lambda _: None)
-        future = asyncio.run_coroutine_threadsafe(work, self._thread.loop)
+        future = asyncio.run_coroutine_threadsafe(outcome_of(work), self._thread.loop)
         try:
-            return future.result()
+            outcome = future.result()
         except KeyboardInterrupt:
             self.interrupt()
             wait([future])
+            raise
+        try:
+            return outcome.result()
+        except asyncio.CancelledError:
+            if self._conversation.is_closed:
+                # Another thread has closed the agent, and its loop ended the turn.
+                raise TurnAborted("the turn was interrupted") from None
             raise
 
     @overload

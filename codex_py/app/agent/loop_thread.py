@@ -37,16 +37,41 @@ class LoopThread:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that can end while the program ends.
+    """An event loop that no task can end, and that can end while the program ends.
 
-    asyncio waits for the default executor in a new thread, and Python 3.12.0 and 3.12.1 start none
-    at that time.
+    asyncio stops a loop when a task raises `KeyboardInterrupt` or `SystemExit`, and the callers in
+    other threads would wait for ever. No Ctrl-C arrives in this thread: the exception belongs to
+    the task, which keeps it, and its callers get it.
+
+    asyncio also waits for the default executor in a new thread, and Python 3.12.0 and 3.12.1 start
+    none while the program ends.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self._must_stop = False
         self._threads = ThreadPoolExecutor()
         self.set_default_executor(self._threads)
+
+    def run_forever(self) -> None:
+        try:
+            while not self._ran_to_its_stop():
+                pass
+        finally:
+            self._must_stop = False
+
+    def stop(self) -> None:
+        self._must_stop = True
+        super().stop()
+
+    def _ran_to_its_stop(self) -> bool:
+        """Run until `stop`, or until a task raises. True if the loop was stopped."""
+        try:
+            super().run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            # The loop forgets here that it was stopped.
+            return self._must_stop
+        return True
 
     # It never waits, so it needs no time-out.
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002

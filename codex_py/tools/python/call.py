@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
@@ -119,10 +119,10 @@ class PythonTool:
             if inspect.iscoroutinefunction(function):
                 result: Any = function(**arguments)
             else:
-                result = await in_thread(lambda: _content(function(**arguments)))
+                result = await _content_of(lambda: function(**arguments))
             if inspect.isawaitable(result):
                 returned = await result
-                result = await in_thread(lambda: _content(returned))
+                result = await _content_of(lambda: returned)
             return result
         except (CodexError, ToolError):
             raise
@@ -137,6 +137,22 @@ class PythonTool:
                 raise cause from error
             context.emit(bug_found(error))
             raise failure(cause) from error
+
+
+async def _content_of(function: Callable[[], Any]) -> Any:
+    """Call a function in a thread, and convert its result there; see `_content`.
+
+    Raises whatever the function raises. In place of a `KeyboardInterrupt` or a `GeneratorExit`,
+    raises a `ToolError`: the task would take it for Ctrl-C, or for its own end.
+    """
+
+    def call() -> Any:
+        try:
+            return _content(function())
+        except (KeyboardInterrupt, GeneratorExit) as error:
+            raise failure(error) from error
+
+    return await in_thread(call)
 
 
 def _content(result: Any) -> Any:

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Call a function in a daemon thread.
+    """Call a function in a daemon thread. Raises whatever it raises.
 
     The program can exit before the function ends, and functions that never end do not fill the
     thread pool of the loop.
@@ -34,10 +34,6 @@ async def in_thread(function: Callable[[], Any]) -> Any:
 
     threading.Thread(target=run, daemon=True).start()
     result, error = await asyncio.wrap_future(ended)
-    if isinstance(error, KeyboardInterrupt):
-        # It is not Ctrl-C, which arrives only in the main thread; but raised in a task, it would
-        # end the loop.
-        raise failure(error) from error
     if error is not None:
         raise error
     return result

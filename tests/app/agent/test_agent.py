@@ -329,6 +329,45 @@ def test_an_error_of_the_callback_comes_out_of_the_run() -> None:
         asked(approve)
 
 
+@pytest.mark.parametrize(
+    "end",
+    [SystemExit(2), KeyboardInterrupt(), asyncio.CancelledError(), StopIteration()],
+    ids=repr,
+)
+@pytest.mark.parametrize("is_async", [True, False])
+def test_no_exception_of_the_callback_is_told_to_the_model(
+    end: BaseException, is_async: bool
+) -> None:
+    @tool(needs_approval=True)
+    def pay(euros: int) -> str:
+        return "paid"
+
+    def raises(request: ApprovalRequest) -> bool:
+        raise end
+
+    async def raises_too(request: ApprovalRequest) -> bool:
+        await asyncio.sleep(0)
+        raise end
+
+    model = FakeModel(call("pay", euros=5), "next")
+    approve: Any = raises
+    if is_async:
+        approve = raises_too
+
+    async def main() -> str:
+        async with Agent(model, tools=[pay], approve=approve) as agent:
+            raised: BaseException | None = None
+            try:
+                await agent.run("Pay")
+            except BaseException as error:  # noqa: BLE001 - it is looked at below
+                raised = error
+            assert end in (raised, getattr(raised, "__cause__", None))
+            assert len(model.requests) == 1
+            return (await agent.run("go on")).text
+
+    assert asyncio.run(main()) == "next"
+
+
 def test_a_stream_has_the_events_as_they_happen_and_then_the_result() -> None:
     async def main() -> list[Event]:
         async with Agent(FakeModel("Hello.")) as agent:
