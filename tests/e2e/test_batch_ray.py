@@ -131,9 +131,7 @@ def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
     config = load_config(cwd=tmp_path, environment=variables)
     # With the patience for the node, no time at all.
     engine = RayEngine("auto", 0.25, (), -60.0, config, variables)
-    record = asyncio.run(
-        engine.run(Task.model_validate({"id": "t", "prompt": "x"}), tmp_path)
-    )
+    record = asyncio.run(engine.run(Task(id="t", prompt="x"), tmp_path))
     assert record["status"] == "done"
 
 
@@ -147,13 +145,13 @@ def test_a_node_trusts_the_row_as_far_as_the_driver_does(
     engine = RayEngine(
         "auto", 0.25, (), 60.0, config, variables, trusts_tasks=trusts_tasks
     )
-    task = Task.model_validate({"id": "t", "prompt": "x", "timeout": 90})
+    task = Task(id="t", prompt="x", timeout=90)
     asyncio.run(engine.run(task.tightened(config.budget, 30.0), tmp_path))
     ((words, _, line, *_),) = calls
     assert ("--trust-tasks" in words) == trusts_tasks
     # Otherwise the node would hold the row to the limit of the batch, or to its own.
     assert "--timeout=30.0" in words
-    assert json.loads(line) == {"id": "t", "prompt": "x", "config": {}, "timeout": 30.0}
+    assert json.loads(line) == {"id": "t", "prompt": "x", "timeout": 30.0}
 
 
 def processes(place: Workplace, *words: bytes) -> Iterator[int]:

@@ -75,7 +75,7 @@ class LocalEngine:
             else:
                 opened = open_worktree(make, tell, force=True)
             async with opened as tree:
-                cwd = Path(task.cwd) if tree is None else tree.cwd
+                cwd = Path(task.cwd or ".") if tree is None else tree.cwd
                 command = ExecInvocation(
                     options, task.whole_prompt(), cwd, self._environment, timeout_s
                 )

@@ -29,6 +29,7 @@ from codex_py.commands.batch.tasks import Task
 from codex_py.commands.batch.untrusted import SWITCH
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, ExitCode
+from codex_py.protocol.messages import encode_json
 from codex_py.version import DISTRIBUTION
 
 _SENT = (
@@ -138,7 +139,7 @@ class RayEngine:
             for name, value in self._environment.items()
             if any(fnmatchcase(name, pattern) for pattern in names)
         }
-        line = task.model_dump_json(exclude_unset=True).encode()
+        line = encode_json(task.row())
         timeout_s = task.timeout or self._timeout_s
         words = [*self._batch, f"--timeout={timeout_s}"]
         call = (words, self._options, line, sent, self._cwd, self._driver)

@@ -8,13 +8,10 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Self, cast
-
-import pydantic
-import pydantic_core
+from typing import Any, BinaryIO, NoReturn, Self, TypeAlias, cast
 
 from codex_py.command_line.parser import suggestion
 from codex_py.commands.batch.untrusted import SWITCH, RefusedSettings, RowRules
@@ -25,91 +22,101 @@ from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.texts import NotText, decode_text
 from codex_py.protocol.calls import shortened
+from codex_py.protocol.checked import Mistake, read
+from codex_py.protocol.frozen import frozen
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 _MAX_QUOTED_CHARACTERS = 80
-_PLAIN_WORDS = {
-    "missing": "it is missing",
-    "string_type": "it must be a string",
-    "int_type": "it must be a whole number",
-    "dict_type": "it must be an object",
-    "list_type": "it must be a list",
-    "model_type": "a task is a JSON object",
+_AMOUNTS = {
+    "timeout": "max_time",
+    "max_turns": "max_turns",
+    "max_tokens": "max_tokens",
+    "max_cost": "max_cost",
 }
-"""Messages for pydantic's kinds of errors, in the terms of JSON."""
+"""The columns with an amount, and the limits whose forms they have: `90`, `"2h"`."""
+_Setting: TypeAlias = str | int | float | bool | list[Any]
 
 
-class Task(pydantic.BaseModel):
-    """A task. To be validated with the environment as its context."""
-
-    model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="forbid")
+@frozen(kw_only=True)
+class Task:
+    """A task. Its row has been checked."""
 
     id: str
     prompt: str = ""
     prompt_file: str | None = None
-    cwd: str = "."
+    cwd: str | None = None
     repo: str | None = None
     """The repository of a work tree of its own."""
     base: str = "HEAD"
-    verify: str | list[str] = []
+    verify: str | list[str] = ""
     timeout: float | None = None
     max_turns: float | None = None
     max_tokens: float | None = None
     max_cost: float | None = None
     model: str | None = None
     provider: str | None = None
-    config: dict[str, str | int | float | bool | list[Any]] = {}
+    config: Mapping[str, _Setting] = field(default_factory=dict[str, _Setting])
     """Settings as those of `exec -c`. The keys are dotted."""
     priority: int = 0
-    env: list[str] = []
+    env: list[str] = field(default_factory=list[str])
     """Variables that must be set."""
     meta: Any = None
 
-    @pydantic.field_validator(
-        "timeout", "max_turns", "max_tokens", "max_cost", mode="before"
-    )
     @classmethod
-    def _amount(cls, value: object, info: pydantic.ValidationInfo) -> float:
-        if info.field_name == "timeout":
-            limit = "max_time"
-        else:
-            limit = str(info.field_name)
-        return _read_amount(limit, value)
+    def of(cls, row: Any, environment: Mapping[str, str]) -> Self:
+        """Make a task of a decoded row of the file.
 
-    @pydantic.field_validator("id")
-    @classmethod
-    def _is_name(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", value):
+        Raises:
+            ValueError: the first mistake, as a clause.
+        """
+        if not isinstance(row, dict):
+            raise ValueError("a task is a JSON object")
+        columns = _with_amounts(cast("dict[str, Any]", row))
+        task, mistakes = read(cls, columns, exact=True)
+        if mistakes:
+            raise ValueError(_clause(mistakes[0]))
+        assert isinstance(task, cls)
+        task.check(environment)
+        return task
+
+    def check(self, environment: Mapping[str, str]) -> None:
+        """Raises a `ValueError` if the columns do not fit together, or name what is not there."""
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", self.id):
             raise ValueError(
-                f"{shortened(value, _MAX_QUOTED_CHARACTERS)!r} cannot be an id: use 1 to 128 letters from A to Z,"
-                " digits, `.`, `_` and `-`, without `.` at the beginning"
+                f"id: {shortened(self.id, _MAX_QUOTED_CHARACTERS)!r} cannot be an id: use 1 to 128 letters from A to"
+                " Z, digits, `.`, `_` and `-`, without `.` at the beginning"
             )
-        return value
-
-    @pydantic.model_validator(mode="after")
-    def _check(self, info: pydantic.ValidationInfo) -> Self:
         has_prompt = bool(self.prompt.strip())
         has_file = self.prompt_file is not None
         if has_prompt == has_file:
             raise ValueError("write either `prompt` or `prompt_file`")
         if self.prompt_file is not None and not Path(self.prompt_file).is_file():
             raise ValueError(f"there is no file {self.prompt_file!r}")
-        if self.repo is not None and "cwd" in self.model_fields_set:
+        if self.repo is not None and self.cwd is not None:
             raise ValueError("write either `cwd` or `repo`")
-        folder = self.repo or self.cwd
+        folder = self.repo or self.cwd or "."
         if not Path(folder).is_dir():
             raise ValueError(f"there is no folder {folder!r}")
         if self.repo is not None:
             root = project_root(Path(self.repo).resolve(), (".git",))
             if root is None:
                 raise ValueError(f"{self.repo!r} is in no git repository")
-        missing = set(self.env).difference(info.context or ())
+        missing = set(self.env).difference(environment)
         if missing:
             raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
         words = [self.prompt, self.base, *self.exec_options()]
         if any("\0" in word for word in words):
             raise ValueError("it has a NUL character, which no program can be given")
-        return self
+
+    def row(self) -> dict[str, Any]:
+        """The columns that are not as they are by default."""
+        default = Task(id="")
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: value
+            for name, value in columns.items()
+            if value != getattr(default, name)
+        }
 
     def whole_prompt(self) -> str:
         """The prompt, or the text of the prompt file.
@@ -131,7 +138,7 @@ class Task(pydantic.BaseModel):
         else:
             provider = {"model_provider": self.provider}
         if isinstance(self.verify, str):
-            verify = [self.verify]
+            verify = [self.verify] if self.verify else []
         else:
             verify = self.verify
         options: list[str] = []
@@ -175,7 +182,7 @@ class Task(pydantic.BaseModel):
         times = [each for each in (self.timeout, timeout_s) if each is not None]
         if times:
             changes["timeout"] = min(times)
-        return self.model_copy(update={**changes, "config": config})
+        return replace(self, **changes, config=config)
 
     def _limits(self) -> dict[str, Any]:
         """The task's limits by their names in `LIMITS`; None if it sets none.
@@ -187,6 +194,27 @@ class Task(pydantic.BaseModel):
             column = getattr(self, name, None)
             found[name] = self.config.get(key) if column is None else column
         return found
+
+
+def _with_amounts(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its amounts as numbers. Raises a `ValueError` if one cannot be read."""
+    found = dict(columns)
+    for name, limit in _AMOUNTS.items():
+        value = found.get(name)
+        if value is not None:
+            try:
+                found[name] = _read_amount(limit, value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+    return found
+
+
+def _clause(mistake: Mistake) -> str:
+    """A mistake in a row, in the terms of JSON."""
+    key = ".".join(mistake.path)
+    if mistake.reason == "unknown":
+        return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
+    return f"{key}: {mistake.error().reason}"
 
 
 def _read_amount(limit: str, value: object) -> float:
@@ -203,7 +231,7 @@ _OF_SWE_BENCH = {
     "base_commit": "base",
 }
 """Maps columns of SWE-bench to their names here."""
-_KNOWN = {*Task.model_fields, *_OF_SWE_BENCH}
+_KNOWN = {*(each.name for each in fields(Task)), *_OF_SWE_BENCH}
 
 
 @dataclass(slots=True)
@@ -263,19 +291,19 @@ class TaskFile:
             number += 1
             if line.strip():
                 try:
-                    fields = _fields(line)
-                    offences = self._offences(fields)
+                    columns = _columns(line)
+                    offences = self._offences(columns)
                     if offences:
                         refused.add(number, offences)
                     else:
-                        task = self._task(fields)
+                        task = self._task(columns)
                         if task.id in seen:
                             raise ValueError(f"the id {task.id!r} was there before")
                         seen.add(task.id)
                         yield self._row(task, offset, line)
                 except ValueError as error:
                     raise UsageError(
-                        f"line {number} of {self._name}: {_reason(error)}"
+                        f"line {number} of {self._name}: {error}"
                     ) from None
             offset += len(line)
         if refused.rows:
@@ -288,22 +316,22 @@ class TaskFile:
         try:
             if _digest(line) != row.digest:
                 raise ValueError("its line has changed since the batch began")
-            fields = _fields(line)
+            columns = _columns(line)
             # A link may lead elsewhere by now.
-            offences = self._offences(fields)
+            offences = self._offences(columns)
             if offences:
                 raise ValueError(f"{offences[0]} needs {SWITCH}")
-            return self._task(fields)
+            return self._task(columns)
         except ValueError as error:
-            raise UsageError(_reason(error)) from None
+            raise UsageError(str(error)) from None
 
-    def _offences(self, fields: Any) -> list[str]:
-        if self._rules is None or not isinstance(fields, dict):
+    def _offences(self, row: Any) -> list[str]:
+        if self._rules is None or not isinstance(row, dict):
             return []
-        return list(self._rules.offences(cast("dict[str, Any]", fields), _KNOWN))
+        return list(self._rules.offences(cast("dict[str, Any]", row), _KNOWN))
 
-    def _task(self, fields: Any) -> Task:
-        task = Task.model_validate(fields, context=self._environment)
+    def _task(self, row: Any) -> Task:
+        task = Task.of(row, self._environment)
         path = task.prompt_file
         if path is not None and self._denials.refuses(Path(path).absolute()):
             raise ValueError(f"{path!r} is denied")
@@ -322,8 +350,8 @@ class TaskFile:
         return Row(task.id, offset, _digest(line), provider, task.priority)
 
 
-def _fields(line: bytes) -> Any:
-    """Parse a line. Returns the columns that this program reads.
+def _columns(line: bytes) -> Any:
+    """Decode a line. Returns the columns that this program reads.
 
     Raises:
         ValueError: the line is not JSON, or is too long.
@@ -331,13 +359,18 @@ def _fields(line: bytes) -> Any:
     if len(line) == _MAX_LINE_BYTES:
         raise ValueError("it is longer than 16 MB")
     try:
-        fields = pydantic_core.from_json(line.removeprefix(BOM_UTF8))
+        row: Any = json.loads(line.removeprefix(BOM_UTF8), parse_constant=_refused)
+        # JSON can spell half a character.
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeError:
+        raise ValueError("it is not JSON: a character of it is broken") from None
+    except RecursionError:
+        raise ValueError("it is not JSON: it is nested too deeply") from None
     except ValueError as error:
-        reason = str(error).replace(" at line 1 ", " at ")
-        raise ValueError(f"it is not JSON: {reason}") from None
-    if not isinstance(fields, dict):
-        return fields
-    row = cast("dict[str, Any]", fields)
+        raise ValueError(f"it is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        return row
+    row = cast("dict[str, Any]", row)
     if "instance_id" in row:
         # Other columns of SWE-bench may have a name of ours, but another meaning.
         row = {name: row[name] for name in (*_OF_SWE_BENCH, "repo") if name in row}
@@ -351,14 +384,5 @@ def _digest(line: bytes) -> str:
     return sha256(line.strip()).hexdigest()[:16]
 
 
-def _reason(error: Exception) -> str:
-    if not isinstance(error, pydantic.ValidationError):
-        return str(error)
-    first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
-    text = _PLAIN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
-    if key:
-        return f"{key}: {text}"
-    return text
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"it has {name}")
