@@ -131,6 +131,7 @@ class StoredLogin(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Sign a request. If the server refuses it, renew the login and send it once more."""
         if self._login is None or self._login.is_old:
             await self._renew(self._login)
         used = self._login

@@ -15,7 +15,7 @@ from codex_py.protocol.patched_file import PatchedFile
 
 
 class ApprovalPolicy(StrEnum):
-    """When to ask the user.
+    """The rule that says when to ask the user.
 
     A call that needs an approval is refused if the user may not be asked.
     """

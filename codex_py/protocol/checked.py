@@ -132,7 +132,7 @@ class Mistake(NamedTuple):
 
 
 def guess(options: Iterable[object], value: object) -> str:
-    """Return `; did you mean …?` with the option that a wrong value resembles, or an empty text."""
+    """Return `; did you mean …?` with the option that a wrong value resembles, or nothing."""
     known = {str(option).lower(): option for option in options}
     if not known or not isinstance(value, str):
         return ""
@@ -192,6 +192,8 @@ def read(
 
 
 class _Reader:
+    """Converts one value, and collects the mistakes in it."""
+
     def __init__(self, *, exact: bool) -> None:
         self.mistakes: list[Mistake] = []
         self._exact = exact
@@ -359,7 +361,7 @@ def _number(kind: type, value: Any) -> Any:
 
 
 class _Tags(NamedTuple):
-    """What tells the classes of a union apart."""
+    """The field by whose value the classes of a union differ."""
 
     name: str
     """The name of the field in JSON."""
@@ -378,7 +380,7 @@ class _Option(NamedTuple):
     inner: tuple[Any, ...] = ()
     """The parameters: the choices, or the types of the members."""
     tags: _Tags | None = None
-    """What tells the classes of the union apart; None if it has only one, or they have no tag."""
+    """The tags of the classes of the union; None if it has only one class, or they have no tag."""
 
 
 @cache
@@ -399,16 +401,17 @@ def _option(kind: Kind, tags: _Tags | None) -> _Option:
 
 
 def _tags(classes: Sequence[type[Any]]) -> _Tags | None:
+    """The tags of several classes; None unless all have one, under the same name."""
     if len(classes) < 2:
         return None
-    found: dict[str, type[Any]] = {}
+    class_of: dict[str, type[Any]] = {}
     names: set[str] = set()
     for cls in classes:
         tag = tag_of(cls)
         if tag is None:
             return None
         names.add(tag.name)
-        found |= dict.fromkeys(tag.values, cls)
+        class_of |= dict.fromkeys(tag.values, cls)
     if len(names) > 1:
         return None
-    return _Tags(names.pop(), found, Literal[tuple(found)])
+    return _Tags(names.pop(), class_of, Literal[tuple(class_of)])

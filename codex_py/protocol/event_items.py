@@ -25,18 +25,24 @@ class _Item:
 
 @frozen(kw_only=True)
 class AgentMessage(_Item):
+    """A message of the model to the user."""
+
     type: ClassVar = "agent_message"
     text: str
 
 
 @frozen(kw_only=True)
 class ReasoningSummary(_Item):
+    """The summary of the model's reasoning before a message or a call."""
+
     type: ClassVar = "reasoning"
     text: str
 
 
 @frozen(kw_only=True)
 class CommandExecution(_Item):
+    """A command of the model or of the user."""
+
     type: ClassVar = "command_execution"
     command: str
     """The argv, joined with shell quoting."""
@@ -55,6 +61,8 @@ class CommandExecution(_Item):
 
 @frozen(kw_only=True)
 class Change:
+    """The change of one file by a patch."""
+
     path: str
     """The absolute path; the old path of a move."""
     kind: ChangeKind
@@ -62,6 +70,8 @@ class Change:
 
 @frozen(kw_only=True)
 class FileChange(_Item):
+    """A patch."""
+
     type: ClassVar = "file_change"
     changes: Sequence[Change]
     """Sorted by path."""
@@ -85,6 +95,8 @@ class FileChange(_Item):
 
 @frozen(kw_only=True)
 class McpToolCall(_Item):
+    """A call of a tool of an MCP server, or of a built-in tool that is shown like one."""
+
     type: ClassVar = "mcp_tool_call"
     server: str
     tool: str
@@ -131,6 +143,8 @@ class CollabToolCall(_Item):
 
 @frozen(kw_only=True)
 class WebSearch(_Item):
+    """A search that the provider ran."""
+
     type: ClassVar = "web_search"
     query: str
     action: dict[str, Any] | None = None
@@ -138,6 +152,8 @@ class WebSearch(_Item):
 
 @frozen(kw_only=True)
 class TodoEntry:
+    """A step of a plan."""
+
     text: str
     completed: bool
     in_progress: bool = field(default=False, metadata={"json": False})
@@ -154,6 +170,8 @@ class TodoEntry:
 
 @frozen(kw_only=True)
 class TodoList(_Item):
+    """The plan of the model."""
+
     type: ClassVar = "todo_list"
     items: Sequence[TodoEntry]
     explanation: str | None = field(default=None, metadata={"json": False})

@@ -24,6 +24,8 @@ _BASELINE_TOKENS = 12_000
 
 @frozen
 class ThreadStarted:
+    """The first event of a session."""
+
     type: ClassVar = "thread.started"
     thread_id: str
     worktree: str | None = field(default=None, metadata={"json": "unless none"})
@@ -32,6 +34,8 @@ class ThreadStarted:
 
 @frozen
 class TurnStarted:
+    """The first event of a turn."""
+
     type: ClassVar = "turn.started"
     turn_id: str = field(default="", metadata={"json": False})
     """The `id` of the `TurnStart`."""
@@ -47,6 +51,8 @@ class ItemStarted:
 
 @frozen
 class ItemUpdated:
+    """An item that has started has new contents."""
+
     type: ClassVar = "item.updated"
     item: ThreadItem
 
@@ -86,6 +92,8 @@ class TurnCompleted:
 
 @frozen
 class ErrorInfo:
+    """The facts about a `CodexError`."""
+
     message: str
     code: str
     retryable: bool = False
@@ -149,12 +157,17 @@ class MessageDelta(_LiveOnly):
 
 @frozen
 class ReasoningSummaryDelta(_LiveOnly):
+    """Text of the summary of the model's reasoning as it arrives."""
+
     delta: str
     part: int
+    """The number of the section that the text belongs to."""
 
 
 @frozen
 class CommandOutputDelta(_LiveOnly):
+    """Output of a running command; if there is much, only the latest."""
+
     item_id: str
     delta: str
 

@@ -37,6 +37,8 @@ class RequestFailed(Exception):
 
 @frozen
 class McpToolSummary:
+    """A tool of a server, as the user sees it."""
+
     name: str
     """The server's own name for the tool."""
     description: str

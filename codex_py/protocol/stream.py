@@ -139,12 +139,16 @@ class OutputItemAdded:
 
 @frozen
 class OutputTextDelta:
+    """Text of a message as it arrives."""
+
     output_index: int
     delta: str
 
 
 @frozen
 class ReasoningDelta:
+    """Text of the model's reasoning as it arrives."""
+
     output_index: int
     delta: str
     part: int

@@ -75,17 +75,23 @@ ToolSpec: TypeAlias = FunctionSpec | FreeformSpec | HostedSpec
 
 @frozen
 class FunctionPayload:
+    """The arguments of a function."""
+
     arguments: str
     """JSON as the model wrote it; it may be invalid."""
 
 
 @frozen
 class CustomPayload:
+    """The plain text for a custom tool."""
+
     input: str
 
 
 @frozen
 class LocalShellPayload:
+    """The command of a `local_shell_call`."""
+
     command: tuple[str, ...]
     workdir: str | None
     timeout_ms: int | None

@@ -125,6 +125,8 @@ class Agents(Protocol):
 
 
 class AgentTool(ChangesNothing):
+    """One of the tools in `_CALLS`."""
+
     parallel = True
 
     def __init__(self, name: str, agents: Agents) -> None:
@@ -135,6 +137,7 @@ class AgentTool(ChangesNothing):
         self._agents = agents
 
     async def run(self, params: Any, context: ToolContext) -> ToolOutput:
+        """Carry out a call. A refused one has an output too, and an error item once it started."""
         agents = self._agents
         try:
             ids = _checked_ids(params)

@@ -49,6 +49,8 @@ class RequestUserInputParams(ToolParams):
 
 @dataclass(eq=False)
 class RequestUserInput(ShownAsServerCall):
+    """Asks the user questions of the model."""
+
     name = "request_user_input"
     params = RequestUserInputParams
     parallel = False

@@ -26,6 +26,8 @@ class ViewImageParams(ToolParams):
 
 
 class ViewImage(ShownAsServerCall):
+    """Reads an image, and shows it to the model."""
+
     name = "view_image"
     params = ViewImageParams
     parallel = True

@@ -62,6 +62,8 @@ class _ServersTool(ShownAsServerCall):
 
 
 class ListMcpResources(_ServersTool):
+    """Lists the resources of one server, a page at a time, or all resources of all servers."""
+
     name = "list_mcp_resources"
     params = ListParams
     _method = "resources/list"
@@ -101,6 +103,7 @@ class ListMcpResources(_ServersTool):
         return listing
 
     async def _all_servers(self) -> dict[str, Any]:
+        """The entries of all servers that have resources, and the errors of those that failed."""
         servers = [
             server for server in self._servers.by_name.values() if server.has_resources
         ]

@@ -127,13 +127,7 @@ class ApplyPatch:
             recovered, plan, diff = await asyncio.to_thread(plan_in_thread)
         except PatchError as error:
             named = _named_files(patch, cwd)
-            if error.kind == "refused":
-                refused = refusal(context)
-                _refuse(named, "", refused, context)
-                raise refused from error
-            text = scope.failure(error)
-            _refuse(named, "", ToolError(text, code=_NO_FIT), context)
-            return ToolOutput(text, success=False, error_code=_NO_FIT)
+            return _no_plan(error, named, scope, context)
         changes = [
             Change(path=str(change.path), kind=change.kind) for change in plan.changes
         ]
@@ -217,6 +211,26 @@ def _named_files(patch: str, cwd: Path) -> list[Change]:
         for change in named_changes(patch)
         if len(change.path) <= MAX_PATH_BYTES
     ]
+
+
+def _no_plan(
+    error: PatchError,
+    named: Sequence[Change],
+    scope: ReadScope,
+    context: ToolContext,
+) -> ToolOutput:
+    """The output for a patch that does not fit the files `named` in it, after its item has failed.
+
+    Raises:
+        CallRefused: the patch may not read or write a file.
+    """
+    if error.kind == "refused":
+        refused = refusal(context)
+        _refuse(named, "", refused, context)
+        raise refused from error
+    text = scope.failure(error)
+    _refuse(named, "", ToolError(text, code=_NO_FIT), context)
+    return ToolOutput(text, success=False, error_code=_NO_FIT)
 
 
 def _failed(

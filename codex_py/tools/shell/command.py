@@ -103,10 +103,10 @@ class CommandRunner:
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
     ) -> ToolOutput | None:
-        """Apply the patch if the command line calls `apply_patch`, so that it is reviewed as a
-        patch; else return None.
+        """Apply the patch if the command line calls `apply_patch`; else return None.
 
-        A bare patch is refused in Codex's words, because it may not be meant as a command.
+        So it is reviewed as a patch. A bare patch is refused in Codex's words, because it may not
+        be meant as a command.
         """
         if not mentions_patch(argv):
             return None
@@ -174,17 +174,16 @@ class CommandRunner:
     ) -> Process:
         """Start the command, and wait for its end, but at most `wait_s`."""
         tty = call.tty
-        if snapshot is None:
-            setup = None
-        else:
-            # An empty setup keeps the shell from reading the profile again.
-            setup = ""
+        setup = None
         if verdict.environment is not None:
             # A rule allowed the command without a question. The command gets no terminal, because
             # the rule does not cover later input; and no functions of the profile, which would take
             # precedence over programs.
             context = replace(context, environment=dict(verdict.environment))
             tty = False
+            if snapshot is not None:
+                # An empty setup keeps the shell from reading the profile again.
+                setup = ""
         elif snapshot is not None:
             setup = snapshot.command
             environment = context.environment | snapshot.pieces

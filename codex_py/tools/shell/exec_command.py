@@ -54,19 +54,21 @@ class ExecCommandParams(CommandParams):
 
 
 class ExecCommand(CommandTool):
-    """Runs a command line in a shell, and answers when the command ends or the wait is over,
-    whichever is first."""
+    """Runs a command line in a shell.
+
+    The output of the call is there when the command ends, or when the wait is over.
+    """
 
     name = "exec_command"
     params: type[Any] = ExecCommandParams
     command_field = "cmd"
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
+        """Run the command line, or apply the patch in it."""
         started = time.monotonic()
+        shell = None
         if params.shell:
             shell = _shell_path(params.shell, self.shell)
-        else:
-            shell = None
         argv = self._in_shell(params.cmd, params.login, shell)
         patched = await self.runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
@@ -118,6 +120,11 @@ class WriteStdin:
     """The longest wait of a call that writes nothing."""
 
     async def run(self, params: WriteStdinParams, context: ToolContext) -> ToolOutput:
+        """Write, interrupt or neither, then wait for output.
+
+        Raises:
+            ToolError: there is no such session, or it cannot be written to.
+        """
         started = time.monotonic()
         process = self.sessions.find(params.session_id)
         if process is None:

@@ -138,6 +138,8 @@ identified."""
 
 @frozen
 class CommandCall:
+    """A command that the model wants to run."""
+
     argv: tuple[str, ...]
     cwd: Path
     """The working directory, absolute."""
@@ -161,6 +163,8 @@ Approval: TypeAlias = tuple[tuple[str, ...], Path, bool, bool]
 
 @frozen
 class Run:
+    """The decision that a command runs."""
+
     sandboxed: bool
     environment: Mapping[str, str] | None = None
     """The command's variables if a rule lets it leave the sandbox; None: the session's
@@ -169,6 +173,8 @@ class Run:
 
 @frozen
 class Ask:
+    """The decision that the user is asked about a command."""
+
     request: ApprovalRequest
     sandboxed: bool
     """True: the command runs in the sandbox after an approval."""
@@ -176,6 +182,8 @@ class Ask:
 
 @frozen
 class _Cause:
+    """A cause to ask the user about a command."""
+
     kind: Literal["sandbox_approval", "rules"]
     reason: str | None
     """The reason to ask, for the user."""

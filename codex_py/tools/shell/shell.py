@@ -1,5 +1,7 @@
-"""`shell`, `shell_command` and `local_shell`: commands that end within the call that started them,
-unless the user moves them to the background."""
+"""`shell`, `shell_command` and `local_shell`: commands that end within their call.
+
+The user may move one to the background; then it may end later.
+"""
 
 from typing import Annotated, Any, TypeAlias
 
