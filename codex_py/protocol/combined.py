@@ -17,6 +17,7 @@ from codex_py.protocol.events import Event, StopOverridden
 from codex_py.protocol.extension import (
     Extension,
     Occasion,
+    OfferedTool,
     StopCheck,
     ToolFinder,
     TurnStart,
@@ -30,14 +31,14 @@ _EMPTY: Final = Extension()
 
 def combined(extensions: Sequence[Extension]) -> Extension:
     """Combine extensions: the first is the outermost, entered first and left last."""
-    sinks = _set(extensions, lambda each: each.sink)
-    finders = _set(extensions, lambda each: each.find_tool)
-    contexts = _set(extensions, lambda each: each.context)
-    around_turn = _set(extensions, lambda each: each.around_turn)
-    around_compaction = _set(extensions, lambda each: each.around_compaction)
-    around_session = _set(extensions, lambda each: each.around_session)
-    turn_facts = _set(extensions, lambda each: each.turn_facts)
-    loaded = _set(extensions, lambda each: each.loaded)
+    sinks = _given(extensions, lambda each: each.sink)
+    finders = _given(extensions, lambda each: each.find_tool)
+    contexts = _given(extensions, lambda each: each.context)
+    around_turn = _given(extensions, lambda each: each.around_turn)
+    around_compaction = _given(extensions, lambda each: each.around_compaction)
+    around_session = _given(extensions, lambda each: each.around_session)
+    turn_facts = _given(extensions, lambda each: each.turn_facts)
+    loaded = _given(extensions, lambda each: each.loaded)
 
     def sink(event: Event) -> None:
         for emit in sinks:
@@ -52,21 +53,22 @@ def combined(extensions: Sequence[Extension]) -> Extension:
             notes += notes_for(occasion)
         return notes
 
-    stop_checks = [
-        _bounded(each)
-        for each in extensions
-        if each.before_stop is not _EMPTY.before_stop
-    ]
+    tools: list[OfferedTool] = []
+    stop_checks: list[StopCheck] = []
+    for each in extensions:
+        tools += each.tools
+        if each.before_stop is not _EMPTY.before_stop:
+            stop_checks.append(_bounded(each))
     return Extension(
-        tools=[tool for each in extensions for tool in each.tools],
+        tools=tools,
         find_tool=find_tool,
-        wrap_model=_wrapping(_set(extensions, lambda each: each.wrap_model)),
-        recover=_first(_set(extensions, lambda each: each.recover)),
-        wrap_dispatch=_wrapping(_set(extensions, lambda each: each.wrap_dispatch)),
-        wrap_approver=_wrapping(_set(extensions, lambda each: each.wrap_approver)),
+        wrap_model=_wrapping(_given(extensions, lambda each: each.wrap_model)),
+        recover=_first(_given(extensions, lambda each: each.recover)),
+        wrap_dispatch=_wrapping(_given(extensions, lambda each: each.wrap_dispatch)),
+        wrap_approver=_wrapping(_given(extensions, lambda each: each.wrap_approver)),
         context=context,
-        before_prompt=_all(_set(extensions, lambda each: each.before_prompt)),
-        before_request=_all(_set(extensions, lambda each: each.before_request)),
+        before_prompt=_all(_given(extensions, lambda each: each.before_prompt)),
+        before_request=_all(_given(extensions, lambda each: each.before_request)),
         before_stop=_first_note(stop_checks),
         max_rounds=sum(each.max_rounds for each in extensions),
         around_turn=lambda turn: _nested(around(turn) for around in around_turn),
@@ -80,10 +82,10 @@ def combined(extensions: Sequence[Extension]) -> Extension:
     )
 
 
-def _set(
+def _given(
     extensions: Sequence[Extension], field: Callable[[Extension], ValueT]
 ) -> list[ValueT]:
-    """The values of a field, without the extensions that leave it out."""
+    """The values of a field of the extensions that do not leave it out."""
     default = field(_EMPTY)
     values = map(field, extensions)
     return [value for value in values if value is not default]

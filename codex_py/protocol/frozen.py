@@ -65,8 +65,10 @@ def frozen(cls: type[Any] | None = None, /, *, kw_only: bool = False) -> Any:
 
 
 def _with_slots(cls: type[Any], *, kw_only: bool) -> type[Any]:
-    """Copy a class, with slots for its fields and without their defaults: slots cannot be added to
-    a class."""
+    """Copy a class, with slots for its fields and without their defaults.
+
+    It is a copy because slots cannot be added to a class.
+    """
     annotations: dict[str, Any] = cls.__annotations__
     members = dict(cls.__dict__)
     for name in ("__dict__", "__weakref__"):
@@ -202,12 +204,12 @@ def _initializer(made: Any) -> Callable[..., None]:
     for name, default, kw_only in _described(made):
         names.append(name)
         if isinstance(default, Field):
-            described = cast("Field[Any]", default)
-            if described.kw_only is not MISSING:
-                kw_only = described.kw_only
-            if described.default_factory is not MISSING:
-                factories[name] = described.default_factory
-            default = described.default
+            options = cast("Field[Any]", default)
+            if options.kw_only is not MISSING:
+                kw_only = options.kw_only
+            if options.default_factory is not MISSING:
+                factories[name] = options.default_factory
+            default = options.default
         if default is not MISSING:
             defaults[name] = default
         if not kw_only:

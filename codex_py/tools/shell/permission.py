@@ -224,16 +224,26 @@ def decide(
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
-    reasons: list[str] = []
-    if not sandboxed:
-        reasons += reasons_outside(call, place)
-    reasons += [cause.reason for cause in causes if cause.reason is not None]
     prefix = None
     if not danger:
         prefix = offered_prefix(call.argv, call.prefix_rule, rules, place)
         if not prefix and call.escalated:
             prefix = offered_known_prefix(call, rules, place)
-    request = ApprovalRequest(
+    return Ask(_question(call, causes, prefix, place), sandboxed)
+
+
+def _question(
+    call: CommandCall,
+    causes: Sequence[_Cause],
+    prefix: tuple[str, ...] | None,
+    place: CommandPlace,
+) -> ApprovalRequest:
+    """The question about a command. `prefix` has the words of a rule that is offered."""
+    reasons: list[str] = []
+    if call.escalated:
+        reasons += reasons_outside(call, place)
+    reasons += [cause.reason for cause in causes if cause.reason is not None]
+    return ApprovalRequest(
         "command",
         quote_argv(call.argv),
         call.cwd,
@@ -242,10 +252,10 @@ def decide(
         justification=call.justification,
         can_last=is_approved(call.approval, {call.approval}, place),
     )
-    return Ask(request, sandboxed)
 
 
 def _forbidden(call: CommandCall, match: RuleMatch) -> CallRefused:
+    """The refusal of a command that a rule forbids."""
     reason = match.deciding.justification
     if not reason:
         words = " ".join(match.deciding.prefix)
