@@ -204,8 +204,9 @@ class HostedThreads(Generic[_ThreadT]):
 
     def remove(self, thread: _ThreadT) -> None:
         """Forget a thread under all of its ids."""
-        others = [item for item in self._threads.items() if item[1] is not thread]
-        self._threads = dict(others)
+        names = [name for name, each in self._threads.items() if each is thread]
+        for name in names:
+            del self._threads[name]
 
     def close_idle(self) -> None:
         """Close the sessions that were used longest ago."""

@@ -218,7 +218,8 @@ class JsonRpc:
             text = f"more than {_MAX_OPEN_REQUESTS} requests at once"
             self._refuse(number, OVERLOADED, text)
         else:
-            work = self._answer(number, service.requested(method, fields.get("params")))
+            answer = service.requested(method, fields.get("params"))
+            work = self._answer(number, answer)
             task = asyncio.create_task(work)
             self._working.add(task)
             task.add_done_callback(self._working.discard)

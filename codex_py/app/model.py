@@ -70,7 +70,8 @@ def configured_provider(
             " (codex-py models list)"
         )
     provider = named_provider(config, name, environment)
-    own = config.model_providers.get(name, {}).get("profile", {})
+    table = config.model_providers.get(name, {})
+    own = table.get("profile", {})
     return fitted(provider, config.model, config.home, own)
 
 

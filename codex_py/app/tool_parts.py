@@ -247,7 +247,8 @@ def _finder(
     A tool that is always offered is loaded by its first call.
     """
     offered = {tool.name: tool.load for tool in extension.tools}
-    loaders = {name: cache(load) for name, load in {**offered, **builtin}.items()}
+    makers = {**offered, **builtin}
+    loaders = {name: cache(make) for name, make in makers.items()}
     find_other = extension.find_tool()
 
     def find(name: str) -> Tool[Any] | None:

@@ -251,8 +251,8 @@ class Compactor:
         settings = self._session.settings
         items = [*items, message("user", [input_text(last_text)])]
         if only_shorter:
-            before = self._log.request(settings).input
-            if sum(map(len, items)) >= sum(map(len, before)):
+            bytes_before = sum(map(len, self._log.request(settings).input))
+            if sum(map(len, items)) >= bytes_before:
                 return False
         self._log.compact(items, last_text, settings)
         tokens = estimated_tokens(self._log.items)
@@ -289,7 +289,8 @@ class Compactor:
             fixed = replace(request, input=head).estimated_tokens
             room = min(room, self._room_beside(fixed, failure))
         short = shortened(rest, room, size)
-        if not self._replace([*context, *short.items], mark, only_shorter=True):
+        items = [*context, *short.items]
+        if not self._replace(items, mark, only_shorter=True):
             return False
         self._tell_shortened(short, request.estimated_tokens)
         return True

@@ -87,7 +87,8 @@ class _Call:
     async def run(self) -> None:
         """Run the call and record its output, or leave it open if it is suspended."""
         try:
-            self.answer(await self.session.tools.dispatch(self.call, self.emit))
+            items = await self.session.tools.dispatch(self.call, self.emit)
+            self.answer(items)
         except TurnSuspended as error:
             self.session.log.leave_open(self.place)
             self.suspended = error

@@ -142,7 +142,8 @@ class _Summary:
             if left > 0:
                 room = min(room, _BYTES_PER_TOKEN * left)
         self._items = [*context, *shortened(rest, room, size).items]
-        return sum(map(len, self._items)) < sum(map(len, before))
+        bytes_before = sum(map(len, before))
+        return sum(map(len, self._items)) < bytes_before
 
 
 def _tries(failure: ModelError) -> int:

@@ -313,7 +313,10 @@ class ThreadLog:
         last = max(kinds)
         if kinds[last] != "reasoning":
             return
-        place = last._replace(position=last.position + 1, arrival=last.arrival + 1)
+        place = last._replace(
+            position=last.position + 1,
+            arrival=last.arrival + 1,
+        )
         self._response.append((place, COMPLETED, EncodedItem(b"")))
         self._recorder.event_msg({"type": COMPLETED}, place)
 
@@ -338,7 +341,8 @@ class ThreadLog:
             why = f"The previous turn was stopped: {error}"
             # Codex has no reason that fits, and ignores this field.
             event["error"] = str(error)
-        self.item(message("user", [input_text(_ABORTED.format(why))]))
+        text = _ABORTED.format(why)
+        self.item(message("user", [input_text(text)]))
         self._recorder.event_msg(event)
 
     def new_context(

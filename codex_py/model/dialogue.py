@@ -283,7 +283,8 @@ def call_of(item: JsonObject, data: JsonObject) -> DialogueCall:
     if kind == "local_shell_call":
         arguments = json.dumps(_shell_arguments(object_field(item, "action")))
         return DialogueCall(call_id, "shell", arguments, is_freeform=False, data=data)
-    name = legal_name(called_tool(item.get("namespace"), str(item.get("name"))))
+    called = called_tool(item.get("namespace"), str(item.get("name")))
+    name = legal_name(called)
     is_freeform = kind == "custom_tool_call"
     text = str(item.get("input" if is_freeform else "arguments") or "")
     return DialogueCall(call_id, name, text, is_freeform, data)

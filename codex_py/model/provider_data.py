@@ -51,7 +51,8 @@ class Maker:
     ) -> JsonObject:
         """Mark an item as this provider's, with data that only `model` can use."""
         if data:
-            return {**item, FIELD: {"provider": self.provider, "model": model, **data}}
+            field = {"provider": self.provider, "model": model, **data}
+            return {**item, FIELD: field}
         if self.is_home:
             return item
         return {**item, FIELD: {"provider": self.provider}}
@@ -184,7 +185,8 @@ def _without_maker(data: JsonObject) -> EncodedItem | None:
     """See `without_maker`."""
     if data.get("type") in _ONLY_FOR_MAKER:
         return None
-    shared = {key: value for key, value in data.items() if key not in {FIELD, "id"}}
+    names = [name for name in data if name not in {FIELD, "id"}]
+    shared = {name: data[name] for name in names}
     return EncodedItem(encode_json(shared))
 
 

@@ -185,7 +185,8 @@ def _built_in(
         # A table in the shared file must mean the same as in Codex, which supports only the
         # Responses API.
         table["wire_api"] = "responses"
-    profile = {**table.get("profile", {}), **own.get("profile", {})}
+    profile = dict(table.get("profile", {}))
+    profile.update(own.get("profile", {}))
     table |= {**own, "profile": profile}
     if provider_id in _LOCAL:
         table["base_url"] = _local_url(environment) or table["base_url"]

@@ -118,7 +118,9 @@ def may_be_bad_schema(words: str) -> bool:
     if any(means(meaning, words) for meaning in others):
         return False
     text = words[:_MAX_WORDS]
-    if re.search(_HISTORY, text) is not None or re.search(_TOOLS, text) is None:
+    if re.search(_HISTORY, text) is not None:
+        return False
+    if re.search(_TOOLS, text) is None:
         return False
     return re.search(_SCHEMA, text) is not None
 

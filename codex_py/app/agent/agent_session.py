@@ -31,6 +31,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.output_model import ModelSchema
 from codex_py.protocol.prompts import is_summary, user_prompt
+from codex_py.protocol.stream import Usage
 
 Tell: TypeAlias = Callable[[Event], None]
 
@@ -44,7 +45,9 @@ class AgentSetup:
     settings: Mapping[str, Any]
     """Settings in the form of `config.toml`."""
     home: Path | None
+    """The folder in place of the user's `$CODEX_HOME`; see `Agent`."""
     environment: Mapping[str, str] | None
+    """None: the variables of the program."""
     parts: Mapping[str, Any]
     """Further arguments of `open_session`."""
 
@@ -67,10 +70,16 @@ class AgentSetup:
                     raise ConfigError(f"`home`: {home}: {error.strerror}") from error
                 environment["CODEX_HOME"] = str(home)
             config = load_config(
-                cwd=self.cwd, environment=environment, flags=self.settings
+                cwd=self.cwd,
+                environment=environment,
+                flags=self.settings,
             )
             opening = open_session(
-                config, options, sink, environment=environment, **self.parts
+                config,
+                options,
+                sink,
+                environment=environment,
+                **self.parts,
             )
             async with opening as session:
                 yield session
@@ -97,6 +106,7 @@ class _Run:
         """True if the turn has ended: an interruption is too late."""
 
     def interrupt(self) -> None:
+        """End the turn, or its opening. May be called from any thread."""
         self.is_ending = True
         self.task.get_loop().call_soon_threadsafe(self._end)
 
@@ -141,9 +151,9 @@ class _Run:
 
 
 class AgentSession:
-    """Holds the session, which does not refer to the agent.
+    """Holds the session of an agent, and runs its turns.
 
-    So it can end when nobody refers to the agent any more.
+    Neither refers to the agent, so that both can end when nobody refers to the agent any more.
     """
 
     def __init__(self, setup: AgentSetup, options: SessionOptions) -> None:
@@ -155,7 +165,9 @@ class AgentSession:
         """The running call of `run`."""
         self._hosted = HostedSession()
         self._loop: asyncio.AbstractEventLoop | None = None
+        """The loop in which the session is open."""
         self._listener: Tell | None = None
+        """Gets the events of the running turn."""
         self._early: deque[Event] = deque(maxlen=1000)
         """Events between turns; they are reported by the next turn."""
 
@@ -192,41 +204,22 @@ class AgentSession:
             self._listener = listen
             while self._early:
                 listen(self._early.popleft())
-            before = session.token_usage.total
+            tokens_before = session.token_usage.total
             begin = partial(
-                session.run_turn, prompt, images=images, output_schema=output_type
+                session.run_turn,
+                prompt,
+                images=images,
+                output_schema=output_type,
             )
             done = await self._hosted.run(run.turn(begin))
         finally:
             run.is_over = True
             self._run = None
             self._listener = None
-        text = done.last_message or ""
-        error = done.error
-        output: Any = text if error is None else None
-        if output_type is not None and error is None:
-            # An extension may have ended the turn with an answer that was not checked.
-            wrong = ModelSchema(output_type).violation(text)
-            if wrong is not None:
-                error = CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
-            if error is not None:
-                output = None
-            else:
-                output = output_type.model_validate_json(text)
-        ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
-        result: Result[Any] = Result(
-            text=text,
-            output=output,
-            usage=done.usage - before,
-            diff=ends[-1].diff,
-            items=tuple(each.item for each in seen if isinstance(each, ItemCompleted)),
-            denied=done.denied,
-            exit_code=done.exit_code if error is None else error.exit_code,
-            error=error,
-        )
-        if error is not None:
-            error.result = result
-            raise error
+        result = _result(done, seen, tokens_before, output_type)
+        if result.error is not None:
+            result.error.result = result
+            raise result.error
         return result
 
     def interrupt(self) -> None:
@@ -252,6 +245,7 @@ class AgentSession:
         return AgentSession(self._setup, self._continued(is_copy=True))
 
     async def close(self) -> None:
+        """End the running turn and the session, if the session is open in this loop."""
         self.is_closed = True
         if self._loop is asyncio.get_running_loop():
             await self._hosted.close()
@@ -268,6 +262,10 @@ class AgentSession:
             raise RuntimeError("the agent is closed")
 
     async def _opened(self) -> Session:
+        """The session, opened if it is not open in this loop.
+
+        Raises a `RuntimeError` if it is open in another loop, which still runs.
+        """
         self.require_open()
         loop = asyncio.get_running_loop()
         if self._hosted.is_open and self._loop is not loop:
@@ -296,8 +294,44 @@ class AgentSession:
 
     def _tell(self, event: Event) -> None:
         log_warnings(event)
-        (self._listener or self._early.append)(event)
+        if self._listener is not None:
+            self._listener(event)
+        else:
+            self._early.append(event)
+
+
+def _result(
+    done: TurnResult,
+    seen: Sequence[Event],
+    tokens_before: Usage,
+    output_type: Any,
+) -> Result[Any]:
+    """The result of a turn. `seen`: its events, besides those that only show progress."""
+    text = done.last_message or ""
+    error = done.error
+    output: Any = None
+    if error is None and output_type is None:
+        output = text
+    elif error is None:
+        # An extension may have ended the turn with an answer that was not checked.
+        wrong = ModelSchema(output_type).violation(text)
+        if wrong is None:
+            output = output_type.model_validate_json(text)
+        else:
+            error = CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
+    ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
+    return Result(
+        text=text,
+        output=output,
+        usage=done.usage - tokens_before,
+        diff=ends[-1].diff,
+        items=tuple(each.item for each in seen if isinstance(each, ItemCompleted)),
+        denied=done.denied,
+        exit_code=done.exit_code if error is None else error.exit_code,
+        error=error,
+    )
 
 
 def _is_said(item: EncodedItem) -> bool:
+    """True for a prompt or a summary."""
     return is_summary(item) or user_prompt(item) is not None

@@ -114,7 +114,8 @@ def listed_models(
     try:
         status, encoding, body = _answer(provider, key)
     except (OSError, HTTPException) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason or type(error).__name__
         raise _unavailable(
             f"{provider.name} does not answer at {_at(provider)} ({reason})"
         ) from error

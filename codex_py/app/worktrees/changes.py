@@ -133,9 +133,13 @@ def _missing(path: Path, names: Sequence[str]) -> bytes:
 def _refuse_conflicts(copied: Git, root: Path) -> None:
     """Raise a `CodexError` if the index has conflicts."""
     entries = copied.names(root, "ls-files", "-z", "--unmerged")
-    names = sorted({entry.split("\t", 1)[1] for entry in entries})
-    if not names:
+    if not entries:
         return
+    conflicts: set[str] = set()
+    for entry in entries:
+        _, name = entry.split("\t", 1)
+        conflicts.add(name)
+    names = sorted(conflicts)
     folder = copied.own_repository.folder
     signs = [name for name in _COMMANDS if (folder / name).exists()]
     what = "there are conflicts"
@@ -220,7 +224,8 @@ def _unsaved(
         if folder not in submodules:
             return f"a repository of its own in {name}"
         submodules.remove(folder)
-        inner = _unsaved(for_tree(git, folder), folder, (), ("--remotes",))
+        own_git = for_tree(git, folder)
+        inner = _unsaved(own_git, folder, carried=(), saved=("--remotes",))
         if inner:
             return f"{inner} in the submodule {name}"
     # git does not look at files in the folder of a submodule that is not checked out.

@@ -186,7 +186,8 @@ async def open_worktree(
         with working_in(tree):
             yield tree
     finally:
-        await asyncio.shield(asyncio.ensure_future(_leave(adding, warn, force=force)))
+        leaving = asyncio.ensure_future(_leave(adding, warn, force=force))
+        await asyncio.shield(leaving)
 
 
 @contextmanager
@@ -301,7 +302,8 @@ def new_worktree(
         tree = Worktree(path, path, root, commit, for_tree(git, path), home)
         tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
         if with_changes:
-            tree = replace(tree, carried=carry_over(git, root, tree.git, path, rules))
+            carried = carry_over(git, root, tree.git, path, rules)
+            tree = replace(tree, carried=carried)
     except (CodexError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(CodexError):

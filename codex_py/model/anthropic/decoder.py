@@ -216,10 +216,12 @@ class AnthropicDecoder(BuildingDecoder):
                 self._complete(self._total(), end_turn=end_turn)
 
     def _total(self) -> Usage:
-        fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)
+        fresh = self._usage.get("input_tokens", 0)
+        cached = self._usage.get("cache_read_input_tokens", 0)
+        written = self._usage.get("cache_creation_input_tokens", 0)
         return Usage(
             input_tokens=fresh + cached + written,
             cached_input_tokens=cached,
             cache_write_input_tokens=written,
-            output_tokens=output,
+            output_tokens=self._usage.get("output_tokens", 0),
         )

@@ -292,14 +292,19 @@ class ChatDecoder(BuildingDecoder):
 
 def _is_mention_of_tag(before: str, rest: str) -> bool:
     """True if the closing tag between these texts belongs to the answer: it is not alone."""
-    ends_line = before.endswith("\n") or not rest or rest.startswith(("\n", "\r"))
-    return not ends_line or _OPENING in before or _is_in_code(before)
+    follows_line = before.endswith("\n")
+    ends_line = not rest or rest.startswith(("\n", "\r"))
+    if not follows_line and not ends_line:
+        return True
+    return _OPENING in before or _is_in_code(before)
 
 
 def _is_in_code(before: str) -> bool:
     """True if the place after this text is in a fenced block or between backticks."""
-    last_line = before.rpartition("\n")[2]
-    return before.count("```") % 2 == 1 or last_line.count("`") % 2 == 1
+    if before.count("```") % 2 == 1:
+        return True
+    _, _, last_line = before.rpartition("\n")
+    return last_line.count("`") % 2 == 1
 
 
 def _before_tag(text: str) -> str:

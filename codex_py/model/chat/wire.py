@@ -129,7 +129,8 @@ class ChatWire(ProfiledWire):
         messages: list[bytes] = []
         if texts:
             role = "developer" if self._profile.openai_fields else "system"
-            messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
+            system = {"role": role, "content": "\n\n".join(texts)}
+            messages.append(encode_json(system))
         # The content of the next user message, and the last message in it.
         told: list[JsonObject] = []
         last: InputMessage | None = None

@@ -77,7 +77,8 @@ class Slot:
                 self._part(field, 0, field).announced = text
         for field in ("content", "summary"):
             for index, fields in enumerate(objects(item.get(field))):
-                self._part(field, index, part_kind(fields), opens=True).announce(fields)
+                part = self._part(field, index, part_kind(fields), opens=True)
+                part.announce(fields)
 
     def put_off(self, text: TextEvent, data: str) -> bool:
         """Keep a text event unread, because the whole item nearly always comes after its texts.

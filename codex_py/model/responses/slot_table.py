@@ -137,7 +137,9 @@ class SlotTable:
                 return can_take(slot) and not slot.differs(item, "call_id")
             return is_repeated(slot)
 
-        slot = _first((at, named), is_of_same_call) or _first((at, named), can_take)
+        slot = _first((at, named), is_of_same_call)
+        if slot is None:
+            slot = _first((at, named), can_take)
         if slot is None and (index is None or at is not None):
             still_open = [slot for slot in self._slots.values() if slot.is_open]
             slot = _first(still_open, is_of_same_call)
@@ -150,10 +152,10 @@ class SlotTable:
         """
         listed: dict[int, JsonObject] = {}
         # Items with known ids go first, so that no other item takes their slots.
-        items = sorted(
-            enumerate(objects(output)), key=lambda each: self._by_name(each[1]) is None
-        )
-        for place, item in items:
+        items = list(enumerate(objects(output)))
+        known = [each for each in items if self._by_name(each[1]) is not None]
+        unknown = [each for each in items if self._by_name(each[1]) is None]
+        for place, item in known + unknown:
             named = self._by_name(item)
             if named is not None and listed.get(named.index) == item:
                 continue

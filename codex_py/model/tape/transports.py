@@ -276,7 +276,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
 def _lines(path: Path) -> list[str]:
     try:
         # Do not read from a pipe, which may have no other end.
-        return read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
+        content = read_whole(path.absolute(), _MAX_BYTES)
+        return content.decode("utf-8").split("\n")
     except OSError as error:
         raise OptionError(
             f"{path}: the tape cannot be read: {error.strerror}"

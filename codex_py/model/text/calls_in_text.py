@@ -68,7 +68,8 @@ def calls_at_end(
             end = each.end()
             found = list(read(each[0]))
             calls += found
-            begins_line = text[each.start() - 1 : each.start()] in {"", "\n"}
+            before = text[each.start() - 1 : each.start()]
+            begins_line = before in {"", "\n"}
             if read is _tagged and begins_line and not found:
                 is_broken = True
         line_before = text[text.rfind("\n", 0, start) + 1 : start]
@@ -139,7 +140,8 @@ def _tagged(text: str) -> Iterator[Found]:
             found = _between(
                 r"<arg_key>([^<]*)</arg_key>\s*<arg_value>", body, "</arg_value>"
             )
-            yield name, _as_json([(start[1], value) for start, value in found])
+            pairs = [(start[1], value) for start, value in found]
+            yield name, _as_json(pairs)
         else:
             yield from _named_object(body)
 

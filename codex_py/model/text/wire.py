@@ -60,7 +60,8 @@ class TextToolsWire:
         return self._wire.body(self._with_text_tools(prompt))
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        inner = self._wire.decoder(replace(prompt, tools=(), tool_choice=ANY_TOOL))
+        without_tools = replace(prompt, tools=(), tool_choice=ANY_TOOL)
+        inner = self._wire.decoder(without_tools)
         return TextToolsDecoder(inner, prompt, self._maker, self._read_tag)
 
     def _with_text_tools(self, prompt: Prompt) -> Prompt:
