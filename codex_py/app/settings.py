@@ -31,6 +31,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Abilities
+from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.offered import tool_specs
 
 _UNKNOWN_MODEL = (
@@ -236,19 +237,10 @@ def turn_settings(
     # A fallback may have another window.
     has_own_window = info.known or config.model_context_window
     is_known = has_own_window and not config.model_fallbacks
-    compact_at = window * _COMPACT_AT_PERCENT // 100
-    if config.model_auto_compact_token_limit:
-        compact_at = min(compact_at, config.model_auto_compact_token_limit)
-    verbosity = info.default_verbosity
-    if verbosity is not None and config.settings.model_verbosity:
-        verbosity = config.settings.model_verbosity
     max_output_tokens = config.model_max_output_tokens
     if not max_output_tokens and provider.wire_api == "anthropic":
         # The Messages API is the only one that requires a limit.
         max_output_tokens = info.max_output_tokens
-    shell = info.shell_tool
-    if config.features.shell_tool is False:
-        shell = "disabled"
     parallel_tool_calls = config.settings.parallel_tool_calls
     if parallel_tool_calls is None:
         parallel_tool_calls = info.parallel_tool_calls
@@ -265,19 +257,13 @@ def turn_settings(
         reasoning=_reasoning(choices, info),
         max_output_tokens=max_output_tokens or None,
         abilities=Abilities(images=info.images, thinking=info.thinking),
-        verbosity=verbosity,
+        verbosity=_verbosity(config, info),
         service_tier=config.settings.service_tier,
         image_rule=image_rule(info.image_detail, provider.wire_api),
-        tools=tool_specs(
-            shell=shell,
-            login=config.settings.allow_login_shell,
-            freeform_patch=info.freeform_apply_patch,
-            left_out=_left_out(config, info),
-            web_search=_web_search(config, info),
-        ),
+        tools=_tools(config, info),
         parallel_tool_calls=parallel_tool_calls,
         compact_prompt=config.compact_prompt,
-        auto_compact_token_limit=compact_at,
+        auto_compact_token_limit=_compact_at(config, window),
         mode=choices.mode,
         chosen=chosen if choices.mode == "plan" else None,
     )
@@ -325,6 +311,35 @@ def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:
     if summary and summary != "none":
         reasoning["summary"] = summary
     return reasoning or None
+
+
+def _compact_at(config: Config, window: int) -> int:
+    """The number of tokens from which a history is compacted."""
+    limit = window * _COMPACT_AT_PERCENT // 100
+    if config.model_auto_compact_token_limit:
+        return min(limit, config.model_auto_compact_token_limit)
+    return limit
+
+
+def _verbosity(config: Config, info: ModelInfo) -> str | None:
+    """The verbosity to ask for; None if the model has no such option."""
+    if info.default_verbosity is None:
+        return None
+    return config.settings.model_verbosity or info.default_verbosity
+
+
+def _tools(config: Config, info: ModelInfo) -> tuple[ToolSpec, ...]:
+    """The tools that the model is offered."""
+    shell = info.shell_tool
+    if config.features.shell_tool is False:
+        shell = "disabled"
+    return tool_specs(
+        shell=shell,
+        login=config.settings.allow_login_shell,
+        freeform_patch=info.freeform_apply_patch,
+        left_out=_left_out(config, info),
+        web_search=_web_search(config, info),
+    )
 
 
 def _left_out(config: Config, info: ModelInfo) -> list[str]:

@@ -82,24 +82,26 @@ def local_settings(
         except ModelError as error:
             failures.append(str(error))
             continue
-        # A model for embeddings cannot answer.
-        models = [each for each in listed if "embed" not in each.id.lower()]
-        chosen = _chosen(name, model, models)
+        chosen = _chosen(name, model, listed)
         if chosen is not None:
-            found: dict[str, Any] = {"model_provider": name, "model": chosen.id}
-            if chosen.window is not None and config.model_context_window is None:
-                found["model_context_window"] = chosen.window
-            return found
+            return _selecting(name, chosen, config)
         failures.append(f"{provider.name} has no model")
-    if wanted:
+    start = "start one, or say which with -m"
+    if wanted is not None:
         start = f"start it with {_START[wanted]}"
-    else:
-        start = "start one, or say which with -m"
     raise ModelError(
         f"no model server was found on this machine: {'; '.join(failures)}; {start}",
         code="connection",
         exit_code=ExitCode.UNAVAILABLE,
     )
+
+
+def _selecting(server: str, model: LocalModel, config: Config) -> dict[str, Any]:
+    """The settings that select a model, with its window unless one is configured."""
+    settings: dict[str, Any] = {"model_provider": server, "model": model.id}
+    if model.window is not None and config.model_context_window is None:
+        settings["model_context_window"] = model.window
+    return settings
 
 
 def listed_models(
@@ -201,14 +203,16 @@ def _chosen(
 
     For `name` and `model`, see `local_settings`.
     """
+    # A model for embeddings cannot answer.
+    answering = [each for each in models if "embed" not in each.id.lower()]
     wanted = _USUAL_MODELS.get(name) if model is None else model
-    for each in models:
+    for each in answering:
         if each.id == wanted:
             return each
     if model is not None:
         # The server may have more models than it lists: some load a model when it is asked for.
         return LocalModel(model)
-    return models[0] if models else None
+    return answering[0] if answering else None
 
 
 def _at(provider: Provider) -> str:

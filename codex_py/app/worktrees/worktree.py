@@ -304,19 +304,25 @@ def new_worktree(
         if with_changes:
             carried = carry_over(git, root, tree.git, path, rules)
             tree = replace(tree, carried=carried)
-    except (CodexError, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(CodexError):
-            _unregister(git, root, path)
-        if isinstance(error, OSError):
-            raise CodexError(
-                f"the worktree {path} cannot be made: {error.strerror}"
-            ) from error
+    except CodexError:
+        _discard(git, root, path)
         raise
+    except OSError as error:
+        _discard(git, root, path)
+        raise CodexError(
+            f"the worktree {path} cannot be made: {error.strerror}"
+        ) from error
     inner = path / cwd.relative_to(root)
     if inner.is_dir():
         return replace(tree, cwd=inner)
     return tree
+
+
+def _discard(git: Git, root: Path, path: Path) -> None:
+    """Remove a worktree that could not be made, with its folder."""
+    shutil.rmtree(path.parent, ignore_errors=True)
+    with suppress(CodexError):
+        _unregister(git, root, path)
 
 
 def _commit(git: Git, root: Path, base: str) -> str:

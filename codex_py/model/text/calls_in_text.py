@@ -8,9 +8,9 @@ DeepSeek (`tool▁calls` and DSML), Kimi (`tool_calls_section`) and Mistral (`[T
 import json
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from codex_py.protocol.json_fields import as_object, json_or
 
@@ -51,33 +51,60 @@ def calls_at_end(
         first = re.search(opening, text, re.MULTILINE)
         if first is None:
             continue
-        start = first.start()
-        end = start
-        calls: list[Found] = []
-        for each in re.compile(block, re.DOTALL).finditer(text, start):
-            if _is_in_fence(each.start(), fences):
-                continue
-            if _has_text(text[end : each.start()]):
-                # The calls before the text are only mentioned.
-                calls = []
-                start = each.start()
-            if is_quoted(each[0]):
-                # Treat the block like any other text after a call.
-                end = each.start()
-                continue
-            end = each.end()
-            found = list(read(each[0]))
-            calls += found
-            before = text[each.start() - 1 : each.start()]
-            begins_line = before in {"", "\n"}
-            if read is _tagged and begins_line and not found:
-                is_broken = True
-        line_before = text[text.rfind("\n", 0, start) + 1 : start]
-        if is_broken or _has_text(text[end:]) or _is_mention(line_before, opening):
+        blocks = re.compile(block, re.DOTALL).finditer(text, first.start())
+        outside = (each for each in blocks if not _is_in_fence(each.start(), fences))
+        last = _last_calls(text, first.start(), outside, read, is_quoted)
+        is_broken = is_broken or last.is_broken
+        if is_broken or _has_text(text[last.end :]):
             continue
-        if calls and _END.search(text.rstrip()[-_END_CHARACTERS:]):
-            return calls, text[:start], False
+        line_start = text.rfind("\n", 0, last.start) + 1
+        if _is_mention(text[line_start : last.start], opening):
+            continue
+        if last.calls and _END.search(text.rstrip()[-_END_CHARACTERS:]):
+            return last.calls, text[: last.start], False
     return [], text, is_broken
+
+
+class _LastCalls(NamedTuple):
+    """The last calls in a text with nothing but markup between them."""
+
+    calls: list[Found]
+    start: int
+    """The index at which the first of them begins."""
+    end: int
+    """The index after the last of them."""
+    is_broken: bool
+    """True if any block of the text cannot be read."""
+
+
+def _last_calls(
+    text: str,
+    start: int,
+    blocks: Iterable[re.Match[str]],
+    read: Callable[[str], Iterator[Found]],
+    is_quoted: Callable[[str], bool],
+) -> _LastCalls:
+    """Read the blocks of one family of models. `start`: where its markup begins."""
+    calls: list[Found] = []
+    end = start
+    is_broken = False
+    for each in blocks:
+        if _has_text(text[end : each.start()]):
+            # The calls before the text are only mentioned.
+            calls = []
+            start = each.start()
+        if is_quoted(each[0]):
+            # Treat the block like any other text after a call.
+            end = each.start()
+            continue
+        end = each.end()
+        found = list(read(each[0]))
+        calls += found
+        before = text[each.start() - 1 : each.start()]
+        begins_line = before in {"", "\n"}
+        if read is _tagged and begins_line and not found:
+            is_broken = True
+    return _LastCalls(calls, start, end, is_broken)
 
 
 def _is_in_fence(
