@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
@@ -113,8 +114,7 @@ def plan_undo(
     unkept = set[str]() if force else set(unkept_in(undone))
     files, edited, left = _reversal(known, undone, unkept)
     if not force:
-        _check_unedited(known, undone, files, edited)
-        _check_last_copies(undone, files, left)
+        _check(known, undone, files, edited, _last_copies(undone, files, left))
     first, *others_undone = undone
     also_undoes = [entry.number for entry in others_undone]
     undo = JournalEntry(files, first.number, also_undoes=also_undoes)
@@ -196,35 +196,56 @@ def _reversal(
     return files, edited, left
 
 
-def _check_unedited(
+def _check(
     known: Entries,
     undone: Sequence[JournalEntry],
     files: Sequence[EntryChange],
     edited: Sequence[PatchedFile],
+    last: Sequence[EntryChange],
 ) -> None:
-    """Raise an `EditedSince` if others changed, or may have changed, the files."""
+    """Raise an `EditedSince` if others changed, or may have changed, the files, or contents would be
+    lost. It has all reasons: whoever forces the undo does so against all of them.
+
+    Args:
+        last: the last copies that the undo would delete.
+    """
+    shown: Sequence[PatchedFile] = []
+    reasons: list[str] = []
     if edited:
         paths = some_of(list(dict.fromkeys(str(change.path) for change in edited)))
-        raise _refusal(undone, f"edited since: {paths}", edited, is_plan=False)
-    if any(entry.turn and entry.turn.is_cut_off for entry in undone):
-        reason = "the program died in it, so later edits may be among its changes"
-        raise _refusal(undone, reason, patched_files(files))
-    claims = _contested(known, undone)
-    claimed = [file for file in files if file.location in claims]
-    if claimed:
-        reasons = "; ".join(dict.fromkeys(claims[file.location] for file in claimed))
-        paths = some_of([file.path for file in claimed])
-        reason = f"others may have changed {paths}: {reasons}"
-        raise _refusal(undone, reason, patched_files(claimed))
+        reasons.append(f"edited since: {paths}")
+        shown = edited
+    elif any(entry.turn and entry.turn.is_cut_off for entry in undone):
+        reasons.append(
+            "the program died in it, so later edits may be among its changes"
+        )
+        shown = patched_files(files)
+    else:
+        claims = _contested(known, undone)
+        claimed = [file for file in files if file.location in claims]
+        if claimed:
+            whose = "; ".join(dict.fromkeys(claims[file.location] for file in claimed))
+            paths = some_of([file.path for file in claimed])
+            reasons.append(f"others may have changed {paths}: {whose}")
+            shown = patched_files(claimed)
+    if last:
+        paths = some_of([file.path for file in last])
+        reasons.append(
+            f"{paths} may be the last copy of what was there before under another name and cannot "
+            "be brought back there, as ignored folders and large files are not kept"
+        )
+        shown = shown or patched_files(last)
+    if reasons:
+        reason = "; besides, ".join(reasons)
+        raise _refusal(undone, reason, shown, is_plan=not edited)
 
 
-def _check_last_copies(
+def _last_copies(
     undone: Sequence[JournalEntry],
     files: Sequence[EntryChange],
     left: Sequence[EntryChange],
-) -> None:
-    """Raise an `EditedSince` if the undo would delete the last copy of contents from before the
-    entries.
+) -> Sequence[EntryChange]:
+    """The changes whose undo would delete the last copy of contents from before the entries.
 
     Args:
         left: changes that are not undone.
@@ -234,6 +255,8 @@ def _check_last_copies(
         mark_of(each.new or b"", is_link=each.is_link) for each in files if each.exists
     }
     changing = {file.location for file in files}
+    # Many files may have the same places.
+    found_at = cache(_found_at)
     last: list[EntryChange] = []
     for file in files:
         if file.before is None or file.old is None:
@@ -242,20 +265,20 @@ def _check_last_copies(
         mark = mark_of(file.old, is_link=is_link)
         if mark not in earlier or mark in back:
             continue
-        staying = set(map(_without_links, earlier[mark])) - changing
+        found = map(found_at, earlier[mark])
+        staying = {place for place in found if place is not None} - changing
         if not has_any(staying, file.old, is_link=is_link):
             last.append(file)
-    if last:
-        paths = some_of([file.path for file in last])
-        reason = (
-            f"{paths} may be the last copy of what was there before under another name and cannot "
-            "be brought back there, as ignored folders and large files are not kept"
-        )
-        raise _refusal(undone, reason, patched_files(last))
+    return last
 
 
-def _without_links(place: str) -> str:
-    """The path of an entry with links in its folders resolved. The entry itself may be a link."""
+def _found_at(place: str) -> str | None:
+    """The path of an entry with links in its folders resolved; None if there is no entry.
+
+    The entry itself may be a link.
+    """
+    if not os.path.lexists(place):
+        return None
     path = Path(place)
     return str(Path(os.path.realpath(path.parent)) / path.name)
 
@@ -264,7 +287,7 @@ def _earlier(
     undone: Sequence[JournalEntry], left: Sequence[EntryChange]
 ) -> dict[str, set[str]]:
     """The places that may have contents from before the entries that cannot be brought back, by the
-    mark of the contents. `left`: see `_check_last_copies`."""
+    mark of the contents. `left`: see `_last_copies`."""
     found: dict[str, set[str]] = {}
     for entry in undone:
         if entry.turn is not None:

@@ -406,3 +406,30 @@ def test_a_kept_file_that_was_moved_under_the_name_of_a_large_one_is_not_lost(
     with pytest.raises(EditedSince, match="last copy"):
         plan_undo(journal(root))
     assert (root / "b").read_text(encoding="utf-8") == "tracked\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["mv out results", "cp -r out results; rm -r out", "cp -r out results"]
+)
+def test_a_record_of_many_moved_files_is_no_larger_than_their_number_asks_for(
+    root: Path, command: str
+) -> None:
+    count = 200
+    for number in range(count):
+        (root / "out" / f"f{number}").write_text(f"{number:06}\n", encoding="utf-8")
+    turn_of(root, command)
+    (entry,) = Entries(journal(root)).in_force
+    assert entry.turn is not None
+    places = [place for each in entry.turn.earlier.values() for place in each]
+    assert len(entry.turn.earlier) > count - 2
+    assert len(places) <= 2 * len(entry.turn.earlier)
+
+
+def test_a_refusal_has_all_of_its_reasons(root: Path) -> None:
+    turn_of(root, "mv out results; echo more >> a")
+    with (root / "a").open("a", encoding="utf-8") as file:
+        file.write("by the user\n")
+    with pytest.raises(EditedSince) as caught:
+        plan_undo(journal(root))
+    text = str(caught.value)
+    assert f"edited since: {root / 'a'}; besides, {root / 'results/d'} may be" in text

@@ -51,6 +51,17 @@ def has_contents(
     return False
 
 
+def _mark_at(path: Path) -> str | None:
+    """The mark of what is at a path; None if it cannot be read, or is neither a file nor a link."""
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return mark_of(os.fsencode(path.readlink()), is_link=True)
+        if stat.S_ISREG(mode):
+            return mark_of(path.read_bytes(), is_link=False)
+    return None
+
+
 def has_any(
     places: Iterable[str],
     data: bytes,
@@ -95,12 +106,23 @@ def earlier_by_mark(
     }
 
 
+class _SameSize:
+    """The files of one size that the first copy left out."""
+
+    def __init__(self) -> None:
+        self.gone: str | None = None
+        """One that is gone, or has changed: it may have had any contents of this size."""
+        self.unchanged: dict[str, list[str]] = {}
+        """The others, by the mark of their contents."""
+
+
 class _Earlier:
     def __init__(self, store: CopyStore, first: Snapshot) -> None:
         self._store = store
         self._first = first
         self._by_inode: dict[int, str] = {}
         self._by_size: dict[int, list[str]] = {}
+        self._groups: dict[int, _SameSize] = {}
         for name, held in first.held.items():
             self._by_inode[held.inode] = name
             self._by_size.setdefault(held.size, []).append(name)
@@ -141,12 +163,29 @@ class _Earlier:
     def _copied_from(self, file: PatchedFile) -> Iterable[str]:
         """Yield the names of left out files that have the new contents, or may have had them."""
         assert file.new is not None
-        for name in self._by_size.get(len(file.new), ()):
-            # A file that is gone cannot be compared.
-            is_gone = self._now(name) != self._first.held[name]
-            path = f"{self._store.root}/{name}"
-            if is_gone or has_contents(path, file.new, is_link=is_link(file)):
-                yield name
+        group = self._of_size(len(file.new))
+        if group.gone is not None:
+            yield group.gone
+        yield from group.unchanged.get(mark_of(file.new, is_link=is_link(file)), ())
+
+    def _of_size(self, size: int) -> _SameSize:
+        """The left out files of a size. Each is looked at once, as a turn may move thousands."""
+        group = self._groups.get(size)
+        if group is not None:
+            return group
+        group = _SameSize()
+        self._groups[size] = group
+        for name in self._by_size.get(size, ()):
+            held = self._first.held[name]
+            mark = None
+            if self._now(name) == held:
+                mark = _mark_at(Path(f"{self._store.root}/{name}"))
+            if mark is None:
+                # A file that is gone cannot be compared.
+                group.gone = group.gone or name
+            else:
+                group.unchanged.setdefault(mark, []).append(name)
+        return group
 
     def _is_younger(self, path: Path) -> bool:
         """True if the file was made in the turn. The inode of a removed file is soon used for
