@@ -78,6 +78,13 @@ class Bursts:
         self._at_once = ""
         return held
 
+    def release(self) -> str:
+        """Give back the held character as a part of the text; the burst goes on."""
+        held = self.held
+        self.held = ""
+        self._is_one_line = False
+        return held
+
     def _begins(self, typed: str) -> bool:
         """True if a burst begins: text follows an Enter or a Tab, or much came at once."""
         found = _BREAK.search(typed)

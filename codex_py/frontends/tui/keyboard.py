@@ -59,13 +59,11 @@ _ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
 _OTHER_KEY = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 """The controls that texts do not have: all but Tab and the ends of lines."""
 _NOT_BEHIND = rf"(?<![{_OTHER_KEY}])"
-_TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x03\x08\x1b\x7f]*{_NOT_BEHIND}")
-"""Characters that may be a text, with no such control at its ends.
-
-Ctrl-C and Backspace are always keys.
-"""
-_IN_BURST = re.compile(rf"[^\x03\x08\x1b\x7f]+{_NOT_BEHIND}")
+_TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x08\x1b\x7f]*{_NOT_BEHIND}")
+"""Characters that may be a text, with no such control at its ends. Backspace is always a key."""
+_IN_BURST = re.compile(rf"[^\x08\x1b\x7f]+{_NOT_BEHIND}")
 """The rest of such a text, after something that came before."""
+_BACKSPACES = frozenset("\x08\x7f")
 _BROKEN_OFF = re.compile(
     rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*"
 )
@@ -155,7 +153,7 @@ class KeyParser(Vt100Parser):
                 place += len(typed)
                 apart_s = 0.0
             elif text[place] != "\x1b":
-                self._take_control(text[place])
+                self._take_control(text[place], is_last=place + 1 == len(text))
                 place += 1
             else:
                 place = self._take_escape(text, place)
@@ -185,11 +183,14 @@ class KeyParser(Vt100Parser):
         """
         match = _SEQUENCE.match(text, place)
         if match is not None:
-            self._take_sequence(match[0])
+            self._take_sequence(match[0], is_last=match.end() == len(text))
             return match.end()
         if _UNFINISHED.fullmatch(text, place):
             self._unfinished = _kept(text[place:])
             return len(text)
+        if self._bursts.is_open and _BROKEN_OFF.match(text, place) is None:
+            self._take_typed("\x1b", 0.0)
+            return place + 1
         self.end_burst()
         return self._take_other(text, place)
 
@@ -235,7 +236,11 @@ class KeyParser(Vt100Parser):
         elif text:
             self._press((BURST,), text)
 
-    def _take_control(self, character: str) -> None:
+    def _take_control(self, character: str, *, is_last: bool) -> None:
+        """Handle a control character. Only the last one of a read can be a key in a burst."""
+        if self._bursts.is_open and not is_last:
+            self._take_control_in_burst(character)
+            return
         if character == "\x03":
             held = self._bursts.end()
             # A user who stops a paste does not want it sent.
@@ -244,10 +249,22 @@ class KeyParser(Vt100Parser):
         self.end_burst()
         self._press(plain(character), character)
 
-    def _take_sequence(self, sequence: str) -> None:
+    def _take_control_in_burst(self, character: str) -> None:
+        """Handle a control character that is part of a text. A Backspace takes back what it has."""
+        if character not in _BACKSPACES:
+            self._take_typed(character, 0.0)
+            return
+        held = self._bursts.release()
+        if held:
+            self._press((BURST,), held.replace("\r", "\n"))
+        self._press(plain(character), character)
+
+    def _take_sequence(self, sequence: str, *, is_last: bool) -> None:
+        """Handle a whole sequence. A key does nothing in the middle of a burst."""
+        is_in_text = self._bursts.is_open and not is_last
         if sequence.startswith("\x1b\x1b"):
             keys = keys_of(sequence[1:])
-            if keys:
+            if keys and not is_in_text:
                 self.end_burst()
                 self._press((Keys.Escape, *keys), "")
             return
@@ -260,6 +277,8 @@ class KeyParser(Vt100Parser):
             case str() if sequence.startswith(_BACKGROUND):
                 color = sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c")
                 self._background(color)
+            case _ if is_in_text:
+                pass
             case _:
                 keys = keys_of(sequence)
                 data = ""

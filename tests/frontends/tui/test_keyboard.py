@@ -186,9 +186,9 @@ def test_a_paste_is_one_however_it_is_cut() -> None:
     assert keyboard.send("1~") == ["one"]
 
 
-def test_much_text_in_one_read_is_one_key_and_what_steers_in_it_is_not_text() -> None:
+def test_much_text_in_one_read_is_one_key_and_what_steers_in_it_does_nothing() -> None:
     text = "a line that nobody types at once, with \u4e2d\u6587"
-    assert Keyboard().send(f"{text}\rxy\x1b[A{text}") == [f"{text}\nxy", "up", text]
+    assert Keyboard().send(f"{text}\rxy\x1b[A{text}") == [f"{text}\nxy", text]
     assert Keyboard().send(f"\u200b{text}") == [f"\u200b{text}"]
 
 
@@ -304,6 +304,37 @@ def as_text(burst: str) -> str:
 @pytest.mark.parametrize("burst", [*BURSTS, "a\x04b\x07c\x12d\x14e\x1af\x0fg\x02h"])
 def test_a_burst_is_text_whatever_is_in_it(burst: str) -> None:
     assert "".join(Keyboard().send(burst)) == as_text(burst)
+
+
+@pytest.mark.parametrize(
+    ("burst", "text"),
+    [
+        ("ab\r\x03cd\r", "ab\n\x03cd\n"),
+        ("ab\r\x03\x04cd\r", "ab\n\x03\x04cd\n"),
+        ("ab\n\x03cd\n", "ab\n\x03cd\n"),
+        ("ab\x03cd\r\x04ef\r", "ab\x03cd\n\x04ef\n"),
+        ("one\r\x03\x03\x04\x04two", "one\n\x03\x03\x04\x04two"),
+        ("one\r\x1btwo\r", "one\n\x1btwo\n"),
+        ("one\x1b[A\rtwo\x1b[99;5u\r", "one\ntwo\n"),
+        ("one\r\x1b[Atwo\r", "one\ntwo\n"),
+        ("one\r\x1b\x1b[Atwo\r", "one\ntwo\n"),
+        ("one\r\x1bOPtwo\r", "one\ntwo\n"),
+    ],
+)
+def test_no_other_key_in_a_burst_does_anything(burst: str, text: str) -> None:
+    assert "".join(Keyboard().send(burst)) == text
+
+
+@pytest.mark.parametrize("backspace", ["\x08", "\x7f"])
+def test_a_backspace_in_a_burst_takes_back_a_character_and_sends_nothing(
+    backspace: str,
+) -> None:
+    assert Keyboard().send(f"ab\r{backspace}cd\r") == ["ab", "\n", "c-h", "cd\n"]
+
+
+def test_only_the_last_control_of_a_burst_can_be_a_key() -> None:
+    assert Keyboard().send("one\rtwo\x03\x04") == ["one\ntwo", "\x03", "c-d"]
+    assert Keyboard().send("one\rtwo", "\x03", "\x04") == ["one\ntwo", "c-c", "c-d"]
 
 
 @pytest.mark.parametrize("size", [4, 16, 17, 64, 1000, 4096])
