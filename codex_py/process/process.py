@@ -139,6 +139,14 @@ class Process:
         if self._terminal is not None and not self._has_exited:
             termios.tcsetwinsize(self._terminal, (rows, columns))
 
+    def continue_foreground(self) -> None:
+        """Continue the programs in the foreground of the terminal, if they have stopped."""
+        if self._terminal is None or self._output is None or self._has_exited:
+            return
+        with suppress(OSError):
+            # Of the two ends, only this one tells it to a process outside of the session.
+            os.killpg(os.tcgetpgrp(self._output), signal.SIGCONT)
+
     @property
     def leaves_output(self) -> bool:
         """True between `leave_output` and `read_output`."""

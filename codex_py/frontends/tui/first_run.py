@@ -5,7 +5,6 @@ session has it.
 """
 
 import asyncio
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,6 +27,7 @@ from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
+from codex_py.process.terminal_child import run_in_terminal
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.streams.terminal import printable
 
@@ -70,9 +70,8 @@ async def first_run(
         if choice == _LATER:
             return False
         if choice == _DEMO:
-            await ui.screen.pause(
-                partial(subprocess.run, [*PROGRAM, "demo"], env=environment)
-            )
+            demo = [*PROGRAM, "demo"]
+            await ui.screen.pause(partial(run_in_terminal, demo, environment))
         elif choice in keys and keys[choice].model is None:
             # Only the user knows a model of this provider.
             transcript.notice(advice(config, environment))

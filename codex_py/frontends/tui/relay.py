@@ -20,6 +20,10 @@ _LOOK_S: Final = 0.01
 _KEYS: Final = 4096
 """Bytes that are read at once."""
 _LONGEST_SEQUENCE: Final = 64
+_ENDING_KEYS: Final = re.compile(rb"[\x03\x1a\x1c]")
+"""Ctrl-C, Ctrl-Z and Ctrl-\\."""
+_STOPS_S: Final = 0.2
+"""Seconds within which a command handles such a key."""
 
 _MODE: Final = re.compile(
     rb"\x1b(?:\[\?([0-9;]{1,40})([hl])|\[([><])[0-9]*u|\[[0-9;]{0,20}(r)|([=>]))"
@@ -148,6 +152,13 @@ class Relay:
         with suppress(BufferError):
             if self.command is not None:
                 self.command.process.write(data)
+        if _ENDING_KEYS.search(data):
+            asyncio.get_running_loop().call_later(_STOPS_S, self._continue)
+
+    def _continue(self) -> None:
+        """Continue a command that has stopped itself: nothing else could, not even Ctrl-C."""
+        if self.command is not None and not self.command.ended.is_set():
+            self.command.process.continue_foreground()
 
     def end(self) -> None:
         """Undo the modes that the command has set, and end its last row."""

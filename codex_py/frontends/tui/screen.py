@@ -84,6 +84,7 @@ class Screen:
     Attributes:
         theme: the look of text from now on; printed text keeps its look.
         theme_changed: called with each theme but the first.
+        drawn: called after each frame.
         is_focused: True if the terminal has the focus, or does not report it.
         rows_above: the rows above the cursor in the hand-drawn frame, which the first one replaces.
     """
@@ -103,6 +104,7 @@ class Screen:
         self._writer = writer
         self._keyboard = keyboard
         self.theme_changed: Callable[[Theme], None] = lambda _: None
+        self.drawn: Callable[[], None] = lambda: None
         read_whole_sequences(keyboard, self._focus_changed, self._found_background)
         parser_of(keyboard).in_burst = self._in_burst
         self._burst_timer: asyncio.TimerHandle | None = None
@@ -249,8 +251,11 @@ class Screen:
         self.app.invalidate()
 
     async def pause(self, work: Callable[[], T]) -> T:
-        """Give the terminal to another program for as long as `work` takes, in a thread."""
-        async with self._handed_over():
+        """Give the terminal to another program for as long as `work` takes, in a thread.
+
+        Ctrl-Z stops both programs, as is usual, and the shell continues both.
+        """
+        async with self._handed_over(), self._stopped_by_signal():
             # Ctrl-C is the other program's, unless that program leaves the terminal's modes alone.
             handler = signal.signal(signal.SIGINT, _ignore)
             try:
@@ -283,11 +288,18 @@ class Screen:
 
         The commands of the session are in process groups of their own, and keep running.
         """
-        loop = asyncio.get_running_loop()
-        async with self._handed_over():
-            loop.remove_signal_handler(signal.SIGTSTP)
+        async with self._handed_over(), self._stopped_by_signal():
             # This blocks the thread until the process is continued.
             os.kill(0, signal.SIGTSTP)
+
+    @asynccontextmanager
+    async def _stopped_by_signal(self) -> AsyncGenerator[None]:
+        """Let SIGTSTP stop the process while the context lasts: the terminal is as it was found."""
+        loop = asyncio.get_running_loop()
+        loop.remove_signal_handler(signal.SIGTSTP)
+        try:
+            yield
+        finally:
             loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
 
     @asynccontextmanager
@@ -370,6 +382,7 @@ class Screen:
         self._write_control(_END_FRAME)
         self._output.holds = False
         self._output.flush()
+        self.drawn()
         screen = self.app.renderer.last_rendered_screen
         if screen is None or self._is_covered():
             return

@@ -328,6 +328,84 @@ def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> No
         program.wait_for("34")
 
 
+STOPS_ITSELF = "printf 'IN THE EDITOR'; kill -STOP $$; printf edited >$1"
+STOPS_THE_JOB = "printf 'IN THE EDITOR'; kill -TSTP 0; printf edited >$1"
+STOPS_TWICE = (
+    "printf 'IN THE EDITOR'; kill -TSTP 0; kill -STOP $$; sleep 1; printf edited >$1"
+)
+WAITS_FOR_THE_KEY = "printf 'IN THE EDITOR'; read line; printf edited >$1"
+WAITS_IN_A_CHILD = "printf 'IN THE EDITOR'; sh -c 'read line'; printf edited >$1"
+IGNORES_THE_KEY = "trap '' TSTP; printf 'IN THE EDITOR'; sleep 2; printf edited >$1"
+
+
+def editor_of(place: Workplace, script: str) -> str:
+    path = place.home / "editor"
+    path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("script", "stops"),
+    [
+        (WAITS_FOR_THE_KEY, 1),
+        (WAITS_IN_A_CHILD, 1),
+        (STOPS_ITSELF, 1),
+        (STOPS_THE_JOB, 1),
+        (STOPS_TWICE, 2),
+        (IGNORES_THE_KEY, 1),
+    ],
+)
+def test_an_editor_that_stops_gives_the_shell_its_terminal_and_goes_on_with_fg(
+    place: Workplace, script: str, stops: int
+) -> None:
+    program_argv = [sys.executable, "-m", "codex_py"]
+    variables = [f"VISUAL={editor_of(place, script)}"]
+    with (
+        ScriptedServer([]) as server,
+        shell(place, server, ["env", *variables, *program_argv]) as program,
+    ):
+        program.wait_for("Ask codex-py")
+        program.type("before")
+        program.wait_for("\u203a before")
+        program.press("c-g")
+        program.wait_for("IN THE EDITOR")
+        for _ in range(stops):
+            if "kill" not in script:
+                program.press("c-z")
+            program.wait_for("Stopped")
+            program.wait_until(
+                lambda: program.lines[-1] == "sh>", what="the prompt of the shell"
+            )
+            program.type("clear; echo $((20 + 3))\r")
+            program.wait_for("\n23" if "clear" in program.text else "23")
+            program.type("fg\r")
+            program.settle(0.3)
+        if "read" in script:
+            program.type("\r")
+        program.wait_for("\u203a edited")
+        program.press("c-c", "c-d")
+        program.wait_until(lambda: program.lines[-1] == "sh>")
+
+
+@pytest.mark.parametrize(
+    "script", [STOPS_ITSELF, STOPS_THE_JOB, STOPS_TWICE, WAITS_FOR_THE_KEY]
+)
+def test_an_editor_goes_on_at_once_where_no_shell_could_continue_it(
+    start: Start, place: Workplace, script: str
+) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, VISUAL=editor_of(place, script))
+        program.wait_for("Ask codex-py")
+        program.press("c-g")
+        program.wait_for("IN THE EDITOR")
+        if script == WAITS_FOR_THE_KEY:
+            program.press("c-z")
+            program.settle(0.3)
+            program.type("\r")
+        program.wait_for("\u203a edited")
+
+
 def test_reports_of_the_terminal_are_never_shown(place: Workplace) -> None:
     with (
         ScriptedServer([[*ev_message("First."), ev_completed()]]) as server,

@@ -110,6 +110,38 @@ def test_ctrl_c_is_the_commands(start: Start, place: Workplace) -> None:
         leave(program)
 
 
+@pytest.mark.parametrize("name", ["STOP", "TSTP", "TTIN", "TTOU"])
+def test_a_command_that_has_stopped_itself_ends_with_ctrl_c(
+    start: Start, name: str
+) -> None:
+    with ScriptedServer([]) as server:
+        program = begin(start, server)
+        run(program, f"echo begun; kill -{name} $$; sleep 600")
+        program.wait_for("\nbegun")
+        program.settle(0.3)
+        program.press("c-c")
+        program.wait_for("exit 130")
+        program.wait_for(EMPTY)
+        leave(program)
+
+
+@pytest.mark.parametrize("key", ["c-z", "c-\\"])
+def test_a_command_that_stops_itself_at_a_key_goes_on(start: Start, key: str) -> None:
+    with ScriptedServer([]) as server:
+        program = begin(start, server)
+        run(
+            program,
+            "trap 'kill -STOP $$' TSTP QUIT; echo begun; read line; echo it was $line",
+        )
+        program.wait_for("\nbegun")
+        program.press(key)
+        program.settle(0.5)
+        program.type("ready\r")
+        program.wait_for("it was ready")
+        program.wait_for(EMPTY)
+        leave(program)
+
+
 def test_a_command_is_told_of_a_new_size(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = begin(start, server, columns=90, rows=30)

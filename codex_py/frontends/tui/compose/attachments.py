@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from codex_py.errors import CodexError, cause
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.filesystem.reading import read_whole
+from codex_py.process.terminal_child import run_in_terminal
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
 
@@ -295,9 +296,9 @@ def edited(
         with own_folder(home, "prompt") as folder:
             path = folder / "prompt.md"
             path.write_text(text, encoding="utf-8", errors="replace")
-            done = subprocess.run([*command, str(path)], env=environment, check=False)
-            if done.returncode != 0:
-                how = _ending(done.returncode)
+            code = run_in_terminal([*command, str(path)], environment)
+            if code != 0:
+                how = _ending(code)
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
             # The editor may leave anything there, such as a link to a file of the kernel.
             written = read_whole(path, _MAX_EDITED_BYTES, root=folder)
