@@ -19,6 +19,8 @@ import pyte
 from tests.support.codex_process import leading_session, start_codex_py
 
 _DEADLINE_S = 60.0
+ANOTHER = "Another question"
+"""The hint while a question that replaces another one takes no keys yet."""
 
 KEYS: Final = {
     "enter": "\r",
@@ -188,8 +190,14 @@ class PtyProgram:
         self._set_size(columns, rows)
 
     def wait_for(self, text: str, *, timeout_s: float = _DEADLINE_S) -> None:
-        """Until the screen shows it."""
-        self.wait_until(lambda: text in self.text, what=repr(text), timeout_s=timeout_s)
+        """Until the screen shows it, and no question that would drop what is typed next."""
+
+        def is_shown() -> bool:
+            shown = self.text
+            takes_keys = text == ANOTHER or ANOTHER not in shown
+            return text in shown and takes_keys
+
+        self.wait_until(is_shown, what=repr(text), timeout_s=timeout_s)
 
     def wait_until(
         self,

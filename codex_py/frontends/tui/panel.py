@@ -1,6 +1,7 @@
 """Panels, which take the composer's place for a while: a question, a line to fill in."""
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -11,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, FilterOrBool
 from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import (
@@ -54,6 +55,10 @@ _WORD_S = 0.3
 """Seconds; the letters of a word that is being typed come faster."""
 _SLOW_WORD_S = 0.8
 """A longer wait for slow typists, unless the agent asks and the answer holds only once."""
+_UNREAD_S = 0.3
+"""Seconds for which nobody can have read a question that has just been shown."""
+_REPEATS_S = 0.15
+"""Seconds within which a key that is held down comes again."""
 _BY_ARROWS = "Only arrows and {list.accept} answer; text goes to your prompt"
 SHOWS_ALL = " ({approval.open_fullscreen} shows all)"
 ROOMY = 9
@@ -70,6 +75,67 @@ class Postponed(Exception):
     """
 
 
+class Hold:
+    """Keeps keys from a panel that replaces another one, until the user can have read it.
+
+    A key that is pressed twice, or held down, was meant for the panel before.
+    """
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        """The time when it ends, by `time.monotonic()`."""
+        self._key = ""
+        """The key that closed the panel before; empty if none did, or it was pressed anew."""
+
+    @property
+    def left_s(self) -> float:
+        """The seconds until it ends; 0 or less if it has ended."""
+        return self._until - time.monotonic()
+
+    @property
+    def is_on(self) -> bool:
+        return self.left_s > 0
+
+    @property
+    def is_drawn(self) -> bool:
+        """True if the panel has been drawn since the hold began."""
+        return self._until < math.inf
+
+    def begin(self, key: str) -> None:
+        """Hold all keys until some time after the panel was drawn.
+
+        `key`: the key that closed the panel before; empty if none did.
+        """
+        self._until = math.inf
+        self._key = key
+
+    def start_reading(self) -> None:
+        """Start the time for reading, because the panel has been drawn, or a key repeats."""
+        self._until = time.monotonic() + _UNREAD_S
+
+    def end(self) -> None:
+        """Take every key from now on."""
+        self._until = 0.0
+        self._key = ""
+
+    def is_repeated(self, event: KeyPressEvent) -> bool:
+        """True for the key that closed the panel before."""
+        return self._key != "" and name_of(event) == self._key
+
+    def swallows(self, event: KeyPressEvent) -> bool:
+        """True if a key must do nothing. A key that repeats prolongs the hold."""
+        if not self.is_on:
+            return False
+        if self.is_drawn and self.is_repeated(event):
+            self.start_reading()
+        return True
+
+
+def name_of(event: KeyPressEvent) -> str:
+    """The name of the last key of an event."""
+    return str(event.key_sequence[-1].key)
+
+
 class Panel(Generic[T]):
     """A panel, shown until it has its result, which is `cancelled` on Esc.
 
@@ -79,6 +145,9 @@ class Panel(Generic[T]):
         hint: the panel's keys, for the line below; empty if the panel shows them itself.
         by_letter: typed text may answer, not only the arrows and Enter.
         is_asked: the agent asks, not a command of the user.
+        is_question: the panel takes no answer before the user can have read it.
+        hold: keeps early keys from a question.
+        last_key: the name of the last key that the panel has taken.
         lasting: letters that answer for longer than this question.
         changed: called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
@@ -90,7 +159,9 @@ class Panel(Generic[T]):
     hint = ""
     by_letter = True
     is_asked = False
+    is_question = False
     covers = False
+    last_key = ""
     contexts: Sequence[str] = ("list",)
     named: Callable[[str], str]
     lasting: Set[str] = frozenset()
@@ -101,12 +172,56 @@ class Panel(Generic[T]):
     def __init__(self, cancelled: T) -> None:
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.keys = KeyBindings()
+        self.hold = Hold()
         self._letter = ""
         """The typed text that takes effect in a moment."""
         self._timer: asyncio.TimerHandle | None = None
-        bind(self.keys, f"{ESC} c-c", lambda _: self.give(cancelled))
+        self._pressed_again: Callable[[], object] | None = None
+        """The action of the key that closed the panel before, until it is known not to repeat."""
+        self.bind(f"{ESC} c-c", lambda _: self.give(cancelled))
         is_empty = Condition(lambda: not get_app().current_buffer.text)
-        bind(self.keys, "c-d", lambda _: self.give(cancelled), is_empty)
+        self.bind("c-d", lambda _: self.give(cancelled), is_empty)
+
+    def bind(
+        self,
+        keys: str,
+        action: Callable[[KeyPressEvent], object],
+        filter: FilterOrBool = True,
+    ) -> None:
+        """Bind keys to an action that no early key does. See `Hold` and `key_codes.bind`."""
+
+        def act(event: KeyPressEvent) -> None:
+            if self.hold.swallows(event):
+                return
+            self.last_key = name_of(event)
+            if self.hold.is_repeated(event):
+                self._press_again(partial(action, event))
+                return
+            self._act_again()
+            action(event)
+
+        bind(self.keys, keys, act, filter)
+
+    def _press_again(self, action: Callable[[], object]) -> None:
+        """Do the action of the key that closed the panel before, unless that key is held down."""
+        if self._pressed_again is not None:
+            self._pressed_again = None
+            self.hold.start_reading()
+            self.changed()
+            return
+        self._pressed_again = action
+        loop = asyncio.get_running_loop()
+        loop.call_later(_REPEATS_S, self._act_again, action)
+
+    def _act_again(self, action: Callable[[], object] | None = None) -> None:
+        """Do the action that waits, if it is this one. None: whichever it is."""
+        waiting = self._pressed_again
+        is_other = action is not None and action is not waiting
+        if waiting is None or is_other or self.result.done():
+            return
+        self._pressed_again = None
+        self.hold.end()
+        waiting()
 
     def give(self, value: T) -> None:
         """Set the result, unless the panel has one."""
@@ -144,9 +259,10 @@ class Panel(Generic[T]):
         def burst(event: KeyPressEvent) -> None:
             self.take_burst(self._letter + event.data, take)
 
-        bind(self.keys, "<any>", press)
+        self.bind("<any>", press)
+        # Nobody pastes by accident: a paste is for the prompt at any time.
         bind(self.keys, PASTE, paste)
-        bind(self.keys, BURST, burst)
+        self.bind(BURST, burst)
 
     def _act_soon(self, text: str, act: Callable[[], None]) -> None:
         """Act on a typed text after a moment, unless more is typed."""
@@ -208,12 +324,12 @@ class Choice(Panel[T]):
         default: the index of the answer that Enter gives if the selection was not moved.
         cancelled: the answer of Esc and Ctrl-C.
         others: the answers of further keys.
-        waits: Enter answers only after a moment: it may have been meant for the question before.
         show_all: shows the question in full, on `v` and Ctrl-T.
     """
 
     hint = "{list.accept} or a key answers; other text goes to your prompt"
     contexts = ("approval", "list")
+    is_question = True
 
     def __init__(
         self,
@@ -223,27 +339,22 @@ class Choice(Panel[T]):
         cancelled: T,
         default: int = 0,
         others: Mapping[str, T] | None = None,
-        waits: bool = False,
         hint: str = "",
         show_all: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(cancelled)
         self.hint = hint or self.hint
-        self._answers_from = time.monotonic()
-        if waits:
-            self._answers_from += _WORD_S
         self._question = question
         self._options = options
         self.lasting = _lasting_keys(options)
         self._selected = default
         self._show_all = show_all
-        keys = self.keys
-        bind_arrows(keys, self._move)
-        bind(keys, "enter", lambda _: self._enter())
+        bind_arrows(self.keys, self._move)
+        self.bind("enter", lambda _: self._enter())
         for key, value in (others or {}).items():
-            bind(keys, key, lambda _, value=value: self.give(value))
+            self.bind(key, lambda _, value=value: self.give(value))
         if show_all is not None:
-            bind(keys, "c-t", lambda _: show_all())
+            self.bind("c-t", lambda _: show_all())
         self.take_text(self._meaning)
         self.contain(self._text, wraps=True)
 
@@ -300,10 +411,11 @@ class Choice(Panel[T]):
         return self.named(answers().get(key, key))
 
     def _enter(self) -> None:
-        if time.monotonic() >= self._answers_from:
-            self.give(self._options[self._selected].value)
+        self.give(self._options[self._selected].value)
 
     def _move(self, rows: int) -> None:
+        if self.hold.is_on:
+            return
         self.forget_letter()
         self._selected = moved_within(self._selected, rows, len(self._options))
 
@@ -357,6 +469,7 @@ class TextField(Panel[str | None]):
     """
 
     contexts = ("editor",)
+    is_question = True
     hint = "Enter sends, {editor.insert_newline} begins a new line, Esc goes back"
 
     def __init__(
@@ -374,10 +487,11 @@ class TextField(Panel[str | None]):
         self._check = check
         self._problem = ""
         self._field = field
-        keys = self.keys
-        bind(keys, "enter", lambda _: self._enter())
-        bind(keys, "c-j", lambda _: field.insert_text("\n"))
-        bind(keys, f"{PASTE} {BURST}", self._insert)
+        self.bind("enter", lambda _: self._enter())
+        self.bind("c-j", lambda _: field.insert_text("\n"))
+        bind(self.keys, f"{PASTE} {BURST}", self._insert)
+        is_held = Condition(lambda: self.hold.is_on)
+        bind(self.keys, "<any>", self._take_early_text, is_held)
         self.container = self._layout(is_hidden=is_hidden)
 
     def _layout(self, *, is_hidden: bool) -> HSplit:
@@ -398,7 +512,19 @@ class TextField(Panel[str | None]):
         )
         return HSplit([question, VSplit([sign, field]), Window(problem, height=1)])
 
+    def _take_early_text(self, event: KeyPressEvent) -> None:
+        """Write a text that comes during the hold, unless its key only repeats.
+
+        Whoever writes into the field has seen it, so the hold ends.
+        """
+        is_text = event.data.isprintable() and event.data
+        if self.hold.is_repeated(event):
+            self.hold.swallows(event)
+        elif is_text:
+            self._insert(event)
+
     def _insert(self, event: KeyPressEvent) -> None:
+        self.hold.end()
         self._field.insert_text(re.sub("\r\n?", "\n", event.data))
 
     def _enter(self) -> None:

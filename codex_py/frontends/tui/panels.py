@@ -20,6 +20,7 @@ _QUIET_S = 1.0
 """Seconds without typing after which a user counts as not busy."""
 _ANNOUNCED_S = 0.5
 """Seconds for which a question is announced before it takes the keyboard."""
+_ANOTHER = "Another question: keys count in a moment"
 
 
 class Panels:
@@ -44,6 +45,10 @@ class Panels:
         self._typed_at = 0.0
         """The time of the last key, by `time.monotonic()`."""
         self._answered_at = -_QUIET_S
+        self._closed_at = -_QUIET_S
+        """The time when the last panel was closed, by `time.monotonic()`."""
+        self._closing_key = ""
+        """The last key of that panel."""
 
     @property
     def top(self) -> AnyContainer | None:
@@ -67,9 +72,12 @@ class Panels:
     @property
     def hint(self) -> str:
         """The keys of the shown panel; empty if no panel is open."""
-        if self._open:
-            return self.named(self._open[-1].hint)
-        return ""
+        if not self._open:
+            return ""
+        panel = self._open[-1]
+        if panel.hold.is_on:
+            return _ANOTHER
+        return self.named(panel.hint)
 
     def before_key(self, _processor: object) -> None:
         self._typed_at = time.monotonic()
@@ -89,11 +97,23 @@ class Panels:
     async def show(self, panel: Panel[T]) -> T:
         """Show a panel until it has its result. Later panels come on top.
 
-        If it comes while something is written, no letter answers.
+        If it comes while something is written, no letter answers. If it is a question that
+        replaces another panel, no key answers until the user can have read it.
 
         Raises:
             Postponed: the user goes on writing. The command that shows the panel ends.
         """
+        if panel.is_question and self._has_just_closed:
+            panel.hold.begin(self._closing_key)
+        return await self._shown(panel)
+
+    @property
+    def _has_just_closed(self) -> bool:
+        """True if a panel was closed a moment ago, and no key was pressed since."""
+        is_recent = time.monotonic() - self._closed_at < _QUIET_S
+        return is_recent and self._typed_at <= self._closed_at
+
+    async def _shown(self, panel: Panel[T]) -> T:
         if not panel.is_asked and self._composer.buffer.text:
             panel.refuse_letters()
         panel.changed = self._screen.changed
@@ -105,7 +125,22 @@ class Panels:
         try:
             return await panel.result
         finally:
+            self._closed_at = time.monotonic()
+            self._closing_key = panel.last_key
             self._close(panel)
+
+    def drawn(self) -> None:
+        """Let the user read the shown panel for a moment, before it takes keys."""
+        if not self._open:
+            return
+        hold = self._open[-1].hold
+        if not hold.is_on:
+            return
+        if not hold.is_drawn:
+            hold.start_reading()
+        # Show then that keys count.
+        loop = asyncio.get_running_loop()
+        loop.call_later(hold.left_s, self._screen.changed)
 
     async def ask(
         self, panel: Callable[[], Panel[T]], *, about: str, agent: str | None = None
@@ -115,7 +150,7 @@ class Panels:
         Text typed before it is shown never answers. So the question waits: while something is
         written, until Tab is pressed; else until it has been announced for half a second, and
         nothing was typed for a second. A user who has just answered another question gets it at
-        once.
+        once, but no key answers it until the user can have read it.
 
         Args:
             panel: makes the panel, each time it is shown.
@@ -125,10 +160,13 @@ class Panels:
         """
         if about:
             self._notify("approval-requested", about)
+        if not self._status.asking:
+            self._status.asked = 0
         self._status.questions += 1
         self._status.asking.append(agent)
         try:
             async with self._asking:
+                self._status.asked += 1
                 while True:
                     await self._until_free(about)
                     with suppress(Postponed):
@@ -142,7 +180,10 @@ class Panels:
         self._status.questions -= 1
         self._status.is_asking = True
         try:
-            result = await self.show(panel)
+            if self._is_called:
+                result = await self._shown(panel)
+            else:
+                result = await self.show(panel)
             self._answered_at = time.monotonic()
             return result
         finally:

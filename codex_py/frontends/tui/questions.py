@@ -346,7 +346,6 @@ async def _pick(
         cancelled=_DISMISSED,
         default=default,
         others=others,
-        waits=not about,
         hint=_HINT,
     )
     return await panels.ask(panel, about=about)

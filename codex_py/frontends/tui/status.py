@@ -110,6 +110,8 @@ class Status:
     """True while a call runs: nothing is expected of the model."""
     questions: int = 0
     """The number of questions that wait to be asked."""
+    asked: int = 0
+    """The number of questions that were asked since none waited, with the one that is shown."""
     stop_key: str = "Esc"
     """The name of the key that interrupts the turn."""
     background_key: str = "ctrl-b"
@@ -198,10 +200,11 @@ class Status:
         age = duration(int(time.monotonic() - (self.working_since or 0)))
         stops = f"{self.stop_key.lower()} to interrupt"
         if self.is_asking:
-            more = ""
-            if self.questions:
-                more = f", {self.questions} more to come"
-            return "warning", "Waiting for your answer", f"{more} ({age})"
+            which = ""
+            count = self.asked + self.questions
+            if count > 1:
+                which = f" to question {self.asked} of {count}"
+            return "warning", f"Waiting for your answer{which}", f" ({age})"
         if self.questions:
             waits = f"{self.questions} questions wait"
             if self.questions == 1:

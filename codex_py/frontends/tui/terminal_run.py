@@ -82,6 +82,7 @@ async def _run(launch: Launch, frame: FirstFrame) -> int:
     processor.before_key_press += ui.panels.before_key
     processor.before_key_press += ui.hints.key_pressed
     processor.after_key_press += ui.panels.after_key
+    ui.screen.drawn = panels.drawn
     ui.leaving.listen()
     ui.screen.rows_above = frame.take_over()
     if not ui.screen.rows_above:

@@ -147,7 +147,7 @@ def thinking(width: int, theme: Theme) -> str:
             is_calling=True,
             commands={"1": ("a", 0)},
         ),
-        Status(working_since=now - 9.5, is_asking=True, questions=2),
+        Status(working_since=now - 9.5, is_asking=True, questions=2, asked=1),
         Status(
             working_since=now - 9.5,
             announced="Approve: pip install requests",

@@ -5,10 +5,11 @@ import re
 import pytest
 
 from codex_py.testing import Pause, ev_completed, ev_created, ev_custom_tool_call
+from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import Start
 from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.support.program import Workplace
-from tests.support.pty_program import PtyProgram
+from tests.support.pty_program import ANOTHER, PtyProgram
 from tests.support.server import ScriptedServer
 
 MADE = "Approve: touch made (Tab to answer)"
@@ -129,24 +130,126 @@ def test_a_letter_that_is_followed_by_others_is_no_answer(
         program.wait_for("Made.")
 
 
+def three_questions() -> list[Event]:
+    """A reply with three calls, each of which is asked about."""
+    calls: list[Event] = []
+    for n in range(3):
+        calls += asks(f"touch made{n}", f"call_{n}")[:-1]
+    return [*calls, ev_completed()]
+
+
+def made(place: Workplace) -> list[str]:
+    return sorted(path.name for path in place.cwd.glob("made*"))
+
+
 def test_answers_one_after_the_other_answer_each_question(
     start: Start, place: Workplace
 ) -> None:
-    calls = [
-        part for n in range(3) for part in asks(f"touch made{n}", f"call_{n}")[:-1]
-    ]
-    with ScriptedServer([[*calls, ev_completed()], says("Made.")]) as server:
+    with ScriptedServer([three_questions(), says("Made.")]) as server:
         program = start(server, "Make it.")
-        program.wait_for(QUESTION)
         for n in range(3):
+            program.wait_for(f"$ touch made{n}")
             program.type("y")
             program.wait_for(f"You approved touch made{n}")
         program.wait_for("Made.")
-    assert sorted(path.name for path in place.cwd.glob("made*")) == [
-        "made0",
-        "made1",
-        "made2",
-    ]
+    assert made(place) == ["made0", "made1", "made2"]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["y"],
+        ["1"],
+        ["a"],
+        ["n"],
+        ["f"],
+        ["v"],
+        ["x"],
+        ["yes"],
+        ["y\r"],
+        ["enter"],
+        ["esc"],
+        ["c-c"],
+        ["c-d"],
+        ["up", "up", "up", "enter"],
+    ],
+)
+def test_no_early_key_answers_a_question_that_replaces_another_or_is_text(
+    start: Start, place: Workplace, keys: list[str]
+) -> None:
+    with ScriptedServer([three_questions(), says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("$ touch made0")
+        program.type("y")
+        program.wait_for(ANOTHER)
+        for key in keys:
+            if key in {"enter", "esc", "c-c", "c-d", "up"}:
+                program.press(key)
+            else:
+                program.type(key)
+        program.wait_for("$ touch made1")
+        # The time in which a letter would take effect.
+        program.read_for(0.5)
+        assert "$ touch made1" in program.text
+        assert "> 4. No, and stop here" in program.text
+        assert made(place) == ["made0"]
+        program.type("y")
+        program.wait_for("You approved touch made1")
+        program.wait_for("$ touch made2")
+
+
+@pytest.mark.parametrize("first_s", [0.04, 0.25, 0.7])
+@pytest.mark.parametrize("key", ["y", "1", "\r"])
+def test_a_key_that_is_held_down_answers_one_question(
+    start: Start, place: Workplace, key: str, first_s: float
+) -> None:
+    with ScriptedServer([three_questions(), says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("$ touch made0")
+        if key == "\r":
+            program.press("up", "up", "up")
+            program.wait_for("> 1. Yes, proceed")
+        program.type(key)
+        program.wait_for(ANOTHER)
+        program.read_for(first_s)
+        for _ in range(40):
+            program.type(key)
+            program.read_for(0.04)
+        assert ANOTHER in program.text
+        program.wait_for("$ touch made1")
+        assert made(place) == ["made0"]
+
+
+def test_a_paste_on_a_question_that_has_just_come_is_not_lost(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer([three_questions(), says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("$ touch made0")
+        program.type("y")
+        program.wait_for(ANOTHER)
+        program.paste("look at this")
+        program.wait_for("\u203a look at this\n")
+        assert made(place) == ["made0"]
+
+
+def test_a_field_takes_a_text_at_once_but_no_key_of_the_question_before(
+    start: Start,
+) -> None:
+    with ScriptedServer([asks("touch made"), says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.type("f")
+        program.wait_for(ANOTHER)
+        program.type("f")
+        program.press("enter", "esc")
+        program.wait_for("What should be done instead?")
+        program.wait_until(lambda: "> f" not in program.text)
+        program.type("Leave it.")
+        program.wait_for("> Leave it.")
+        program.press("enter")
+        program.wait_for("Well.")
+        assert "Leave it." in server.requests[1].output("call_1")
 
 
 def test_keys_that_close_a_list_answer_no_question(start: Start) -> None:
