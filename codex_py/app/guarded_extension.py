@@ -4,6 +4,7 @@ The errors and the wrong results of its functions are reported with the name of 
 the field.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import (
@@ -11,12 +12,14 @@ from contextlib import (
     AbstractContextManager,
     contextmanager,
 )
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, cast
 
 from codex_py.config.check import KeyPath
 from codex_py.errors import CodexError, ConfigError, single_error
+from codex_py.protocol.dispatch import is_cancelled
 from codex_py.protocol.events import StopOverridden
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.prompts import Note
@@ -36,73 +39,118 @@ class ExtensionBug(Exception):
         return str(self)
 
 
+class WrongResult(ExtensionBug, TypeError):
+    """A function of an extension returned a value of a wrong type."""
+
+
 class GuardedFeature:
     """A feature whose mistakes are reported with its name.
 
     `isinstance` sees the class of the feature itself.
     """
 
+    _feature: Feature
+    _guard: "_Guard"
+
     def __init__(
         self,
         feature: Feature,
         name: str,
-        key: KeyPath,
+        key: KeyPath = (),
+        *,
+        keeps_errors: bool = False,
     ) -> None:
         """Guard a feature.
 
         Args:
             name: the name of the extension, for users.
-            key: the key of its table in the configuration.
+            key: the key of its table in the configuration; empty if it has none.
+            keeps_errors: the exceptions of the extension stay as they are, and get a note with its
+                name: who gave us the feature may handle them.
         """
-        self._feature = feature
-        self._guard = _Guard(name, key)
+        own = self.__dict__
+        own["_feature"] = feature
+        own["_guard"] = _Guard(name, key, keeps_errors=keeps_errors)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._feature, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._feature, name, value)
 
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - `isinstance` asks it
         return type(self._feature)
 
     def __call__(self, thread: Thread) -> Extension:
-        """Raises a `ConfigError` if the feature fails or does not return an `Extension`."""
-        with self._guard.opening("its feature"):
-            made = self._feature(thread)
-            extension = self._guard.checked("its feature", made, _is_extension)
-        return self._guard.guarded(extension)
+        """Raises a `ConfigError`, or what a caller's feature raises, if it makes no `Extension`."""
+        guard = self._guard
+        with guard.opening("its feature"):
+            made: Any = self._feature(thread)
+            if guard.keeps_errors and not isinstance(made, Extension):
+                # The session says so, as it does of what is not even a function.
+                return made
+            extension = guard.checked("its feature", made, _is_extension)
+        return guard.guarded(extension)
+
+
+def guarded_feature(feature: Feature) -> Feature:
+    """Guard a feature that a caller gives. Its name is that of the function, or of the class.
+
+    What is no function is returned unchanged: the session refuses it.
+    """
+    if not callable(feature):
+        return feature
+    function: Any = feature
+    while isinstance(function, partial):
+        function = cast("partial[Any]", function).func
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return GuardedFeature(feature, f"the extension `{name}`", keeps_errors=True)
 
 
 class _Guard:
     """Wraps the functions of one extension. For the arguments, see `GuardedFeature`."""
 
-    def __init__(self, name: str, key: KeyPath) -> None:
+    def __init__(self, name: str, key: KeyPath, *, keeps_errors: bool) -> None:
         self._name = name
         self._key = key
+        self.keeps_errors = keeps_errors
 
     @contextmanager
     def opening(self, what: str) -> Generator[None]:
-        """Report a mistake as a `ConfigError` that names the extension.
+        """Report a mistake while no turn runs.
 
-        Use it while no turn runs.
+        The mistake of an installed extension is a `ConfigError`.
         """
         try:
             with self._naming(what):
                 yield
         except ExtensionBug as bug:
+            if self.keeps_errors:
+                raise
             raise ConfigError(str(bug), key=self._key) from bug.__cause__
 
     @contextmanager
     def _naming(self, what: str) -> Generator[None]:
-        """Report a failure as an `ExtensionBug`. `what`: the field, for the message."""
+        """Report a failure as an `ExtensionBug`, or add a note to it. `what`: the field, for the message."""
+        failed = f"{self._name} failed in {what}"
         try:
             yield
-        except ExtensionBug:
+        except (ExtensionBug, GeneratorExit):
             raise
-        except Exception as error:
-            if isinstance(single_error(error), CodexError):
+        except asyncio.CancelledError as error:
+            if is_cancelled():
                 raise
-            text = f"{self._name} failed in {what}: {error!r}"
-            raise ExtensionBug(text) from error
+            # Nobody has cancelled the turn. The extension awaited something that was cancelled.
+            raise ExtensionBug(f"{failed}: {error!r}") from error
+        except BaseException as error:
+            cause = single_error(error)
+            if isinstance(cause, CodexError):
+                raise
+            if self.keeps_errors or not isinstance(error, Exception):
+                _add_note(cause, failed)
+                raise
+            raise ExtensionBug(f"{failed}: {error!r}") from error
 
     def checked(
         self,
@@ -121,29 +169,36 @@ class _Guard:
             # Nothing will await this coroutine.
             value.close()
         found = "None" if value is None else type(value).__name__
-        raise ExtensionBug(f"{self._name}: {what} returned {found}, not {wanted}")
+        raise WrongResult(f"{self._name}: {what} returned {found}, not {wanted}")
 
     def guarded(self, given: Extension) -> Extension:
-        """The extension with each of its functions wrapped."""
-        return Extension(
-            tools=given.tools,
-            find_tool=self._plain("find_tool", given, _is_function),
-            wrap_model=self._wrap_model(given),
-            recover=self._awaited("recover", given, _is_anything),
-            wrap_dispatch=self._plain("wrap_dispatch", given, _is_function),
-            wrap_approver=self._plain("wrap_approver", given, _is_approver),
-            context=self._plain("context", given, _is_notes),
-            before_prompt=self._awaited("before_prompt", given, _is_notes_or_none),
-            before_request=self._awaited("before_request", given, _is_notes_or_none),
-            before_stop=self._awaited("before_stop", given, _is_stop),
-            max_rounds=given.max_rounds,
-            around_turn=self._around("around_turn", given),
-            around_compaction=self._around("around_compaction", given),
-            around_session=self._around("around_session", given),
-            turn_facts=self._plain("turn_facts", given, _is_facts),
-            loaded=self._plain("loaded", given, _is_anything),
-            sink=self._plain("sink", given, _is_anything),
-        )
+        """The extension with each function wrapped that it has set."""
+        wrapped: dict[str, Any] = {}
+        for field, wrap in self._wrappers().items():
+            is_left_out = getattr(given, field) is getattr(_EMPTY, field)
+            if not is_left_out:
+                wrapped[field] = wrap(field, given)
+        return replace(given, **wrapped)
+
+    def _wrappers(self) -> Mapping[str, Callable[[str, Extension], Any]]:
+        """Return the way to wrap each function, by its field."""
+        return {
+            "find_tool": partial(self._plain, check=_is_function),
+            "wrap_model": self._wrap_model,
+            "recover": partial(self._awaited, check=_is_anything),
+            "wrap_dispatch": partial(self._plain, check=_is_function),
+            "wrap_approver": partial(self._plain, check=_is_approver),
+            "context": partial(self._plain, check=_is_notes),
+            "before_prompt": partial(self._awaited, check=_is_notes_or_none),
+            "before_request": partial(self._awaited, check=_is_notes_or_none),
+            "before_stop": partial(self._awaited, check=_is_stop),
+            "around_turn": self._around,
+            "around_compaction": self._around,
+            "around_session": self._around,
+            "turn_facts": partial(self._plain, check=_is_facts),
+            "loaded": partial(self._plain, check=_is_over),
+            "sink": partial(self._plain, check=_is_over),
+        }
 
     def _plain(
         self,
@@ -161,12 +216,12 @@ class _Guard:
 
         return call
 
-    def _wrap_model(self, given: Extension) -> Any:
+    def _wrap_model(self, field: str, given: Extension) -> Any:
         # The session calls this function when it is made, and not within a turn.
-        wrap = self._plain("wrap_model", given, _is_function)
+        wrap = self._plain(field, given, _is_function)
 
         def call(model: Any) -> Any:
-            with self.opening("`wrap_model`"):
+            with self.opening(f"`{field}`"):
                 return wrap(model)
 
         return call
@@ -185,7 +240,7 @@ class _Guard:
             with self._naming(what):
                 answer = function(*arguments)
                 if not inspect.isawaitable(answer):
-                    raise ExtensionBug(
+                    raise WrongResult(
                         f"{self._name}: {what} must be an `async def`;"
                         f" it returned {type(answer).__name__}"
                     )
@@ -238,7 +293,20 @@ class _Around(AbstractAsyncContextManager[object]):
         raise error
 
 
+def _add_note(error: BaseException, note: str) -> None:
+    """Add a note to an exception, once: an extension may raise the same one again."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
 def _is_anything(_: Any) -> str | None:
+    return None
+
+
+def _is_over(value: Any) -> str | None:
+    """Check the result of a function that only does something. Nothing awaits the result."""
+    if inspect.isawaitable(value):
+        return "None: it must be no `async def`"
     return None
 
 
@@ -250,9 +318,18 @@ def _is_extension(value: Any) -> str | None:
     if not isinstance(cast("object", value.max_rounds), int):
         return "an `Extension` whose `max_rounds` is an integer"
     for name in _FUNCTIONS:
-        if not callable(getattr(value, name)):
+        function = getattr(value, name)
+        if not callable(function):
             return f"an `Extension` whose `{name}` is a function"
+        if name in _NEVER_AWAITED and _is_async(function):
+            return f"an `Extension` whose `{name}` is a function, and no `async def`"
     return None
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
 
 
 def _is_function(value: Any) -> str | None:
@@ -303,6 +380,9 @@ def _is_stop(value: Any) -> str | None:
     return "a `Note` or None"
 
 
+_EMPTY: Final = Extension()
+_NEVER_AWAITED: Final = ("loaded", "sink")
+"""The functions whose results are not looked at."""
 _FUNCTIONS: Final = (
     "find_tool",
     "wrap_model",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from logging import getLogger
 from typing import Any
@@ -67,10 +68,11 @@ async def open_session(
         warnings(text)
     elicitor = elicitor or DecliningElicitor()
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
-    functions = _functions(tools) if tools else ()
+    of_caller = _of_caller(extensions, tools)
     async with AsyncExitStack() as stack:
         try:
-            given = Given([*extensions, *_installed(config)], functions)
+            features = [*of_caller.extensions, *_installed(config)]
+            given = replace(of_caller, extensions=features)
             opening = Opening(setup, given, warnings).opened(sink)
             session = await stack.enter_async_context(opening)
         except ConfigError as error:
@@ -111,10 +113,15 @@ def _installed(config: Config) -> Sequence[Feature]:
     return installed_features(tables)
 
 
-def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
-    from codex_py.app.features.functions import functions  # 1 ms
+def _of_caller(
+    extensions: Sequence[Feature], tools: Sequence[Callable[..., Any]]
+) -> Given:
+    """Return the features of the caller. Raises a `TypeError` if a function cannot be a tool."""
+    if not (extensions or tools):
+        return Given((), ())
+    from codex_py.app.caller_features import guarded, offered  # 5 ms
 
-    return [functions(tools)]
+    return Given(guarded(extensions), offered(tools))
 
 
 def _check_sink(sink: EventSink) -> None:

@@ -3,7 +3,7 @@ LIGHT."""
 
 import traceback
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from codex_py.errors import single_error
 from codex_py.protocol.events import BugFound
@@ -24,10 +24,21 @@ def bug_found(error: BaseException) -> BugFound:
 
 
 def _described(error: BaseException) -> str:
-    described = " ".join(text_of(single_error(error), repr).split())
+    cause = single_error(error)
+    texts = [text_of(cause, repr), *_notes(cause)]
+    described = " ".join("; ".join(texts).split())
     if len(described) > _MAX_CHARS:
         described = f"{described[:_MAX_CHARS]}…"
     return described
+
+
+def _notes(error: BaseException) -> list[str]:
+    """The notes of an exception, such as the place where it was raised."""
+    notes: object = getattr(error, "__notes__", None)
+    if not isinstance(notes, list):
+        return []
+    texts = cast("list[object]", notes)
+    return [replace_surrogates(note) for note in texts if isinstance(note, str)]
 
 
 def text_of(

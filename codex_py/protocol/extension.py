@@ -10,8 +10,8 @@ The feature itself, the entries of `around_session` and `around_turn`, `context`
 modules only, no pydantic.
 
 Any function may raise a `CodexError`, which ends the turn with that error. Any other exception is a
-bug: the turn ends with `internal error` and a traceback. Fields with other rules say so; a bug
-around a call fails that call alone, see `Dispatch`. A cancellation must always be passed on.
+bug: the turn ends with `internal error`, which names the extension and the field, and a traceback. Fields with other
+rules say so; a bug around a call fails that call alone, see `Dispatch`. A cancellation must always be passed on.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

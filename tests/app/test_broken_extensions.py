@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from codex_py.config.config import load_config
 from codex_py.errors import CodexError
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnStarted
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
+from codex_py.protocol.prompts import Note
 from codex_py.testing import Reply, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
@@ -143,10 +145,13 @@ def talk_about(place: Workplace, name: str, once: Once) -> Talk:
                 await turn(session)
                 once.is_over = True
 
+    def feature(_: Thread) -> Extension:
+        return once.extension(name)
+
     with ScriptedServer([*first, *[DONE] * 6], check_prefix=False) as server:
         place.configure(server)
         try:
-            asyncio.run(main([lambda _: once.extension(name)], 2))
+            asyncio.run(main([feature], 2))
         except Exception as error:  # noqa: BLE001 (a bug leaves as it is)
             talk.raised.append(error)
         if talk.thread_id is not None:
@@ -168,6 +173,13 @@ def test_a_bug_in_a_function_of_an_extension_ends_one_turn_at_most(
 ) -> None:
     talk = talk_about(place, name, Once(fails))
     assert talk.starts == len(talk.ends)
+    failed = f"the extension `talk_about.<locals>.feature` failed in `{name}`"
+    if name != "tools":
+        assert [each.__notes__ for each in talk.raised] == [[failed]]
+    errors = [
+        each.error.message for each in talk.events if isinstance(each, TurnFailed)
+    ]
+    assert all(failed in text for text in errors)
     if name in NO_SESSION:
         assert ([repr(each) for each in talk.raised], talk.ends) == (
             ["KeyError('a mistake')"],
@@ -209,15 +221,42 @@ def test_a_wrong_value_of_an_extension_fails_one_turn_at_most(
     assert talk.starts == len(talk.ends)
     # A wrapper that is none must not stay in the way of the next turn either.
     assert talk.ends[-2:] == ["turn.completed", "turn.completed"]
-    assert all(isinstance(each, TypeError | AttributeError) for each in talk.raised)
+    named = "the extension `talk_about.<locals>.feature`"
+    assert all(isinstance(each, TypeError) for each in talk.raised)
+    assert all(f"{named}: `{name}`" in str(each) for each in talk.raised)
 
 
-@pytest.mark.parametrize("value", ["text", [], None])
-def test_tools_and_rounds_of_a_wrong_type_open_no_session(
-    place: Workplace, value: Any
+async def never_run(*_: object) -> None:
+    raise AssertionError
+
+
+class Asks:
+    async def __call__(self, *_: object) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"max_rounds": "text"}, "`max_rounds` is an integer"),
+        ({"max_rounds": []}, "`max_rounds` is an integer"),
+        ({"max_rounds": None}, "`max_rounds` is an integer"),
+        ({"tools": [42]}, "`tools` are a list of `OfferedTool`"),
+        ({"tools": [len]}, "`tools` are a list of `OfferedTool`"),
+        ({"tools": None}, "`tools` are a list of `OfferedTool`"),
+        ({"before_stop": Note("x")}, "`before_stop` is a function"),
+        ({"context": [Note("x")]}, "`context` is a function"),
+        ({"sink": None}, "`sink` is a function"),
+        ({"sink": never_run}, "`sink` is a function, and no `async def`"),
+        ({"sink": Asks()}, "`sink` is a function, and no `async def`"),
+        ({"loaded": never_run}, "`loaded` is a function, and no `async def`"),
+    ],
+)
+def test_fields_of_a_wrong_type_open_no_session(
+    place: Workplace, fields: dict[str, Any], text: str
 ) -> None:
     def feature(_: Thread) -> Extension:
-        return Extension(max_rounds=value)
+        return Extension(**fields)
 
     async def main() -> None:
         env = environment(place.home)
@@ -229,6 +268,79 @@ def test_tools_and_rounds_of_a_wrong_type_open_no_session(
 
     with ScriptedServer([]) as server:
         place.configure(server)
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError) as caught:
             asyncio.run(main())
+    assert str(caught.value) == (
+        "the extension `test_fields_of_a_wrong_type_open_no_session.<locals>.feature`:"
+        f" its feature returned Extension, not an `Extension` whose {text}"
+    )
     assert place.rollouts() == []
+
+
+class Fragile:
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def __call__(self, thread: Thread) -> Extension:
+        return Extension(context=self._context)
+
+    def _context(self, _: object) -> Any:
+        return "text"
+
+
+def of_two(name: str, thread: Thread) -> Extension:
+    return Fragile()(thread)
+
+
+FEATURES: list[tuple[Any, str]] = [
+    (Fragile(), "Fragile"),
+    (Fragile().__call__, "Fragile.__call__"),
+    (partial(of_two, "x"), "of_two"),
+]
+
+
+@pytest.mark.parametrize(("feature", "name"), FEATURES)
+def test_the_name_of_an_extension_is_that_of_its_function_or_class(
+    place: Workplace, feature: Any, name: str
+) -> None:
+    async def main() -> None:
+        env = environment(place.home)
+        config = load_config(cwd=place.cwd, environment=env, flags={})
+        async with open_session(
+            config, SessionOptions(), environment=env, extensions=[feature]
+        ) as session:
+            found = session.feature(Fragile)
+            if found is not None:
+                # A caller finds the state of the object that it gave.
+                found.turns = 3
+                assert feature.turns == 3
+            await session.run_turn("go")
+
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        with pytest.raises(TypeError) as caught:
+            asyncio.run(main())
+    assert str(caught.value) == (
+        f"the extension `{name}`: `context` returned str, not a list of `Note`"
+    )
+
+
+def test_a_plain_function_that_gives_a_coroutine_fails_its_turn(
+    place: Workplace,
+) -> None:
+    def feature(_: Thread) -> Extension:
+        return Extension(loaded=lambda: never_run())
+
+    async def main() -> None:
+        env = environment(place.home)
+        config = load_config(cwd=place.cwd, environment=env, flags={})
+        async with open_session(
+            config, SessionOptions(), environment=env, extensions=[feature]
+        ) as session:
+            await session.run_turn("go")
+
+    call = [*ev_function_call("c1", "exec_command", {"cmd": "true"}), ev_completed()]
+    with ScriptedServer([call]) as server:
+        place.configure(server)
+        with pytest.raises(TypeError, match="`loaded` returned coroutine, not None"):
+            asyncio.run(main())

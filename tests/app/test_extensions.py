@@ -729,7 +729,9 @@ def test_a_bug_of_an_extension_keeps_its_traceback_and_people_see_one_error(
     (end,) = talk.ends
     assert (end.error.code, end.error.message) == (
         "internal",
-        "internal error: KeyError('mistake')",
+        "internal error: KeyError('mistake'); the extension"
+        " `test_a_bug_of_an_extension_keeps_its_traceback_and_people_see_one_error"
+        ".<locals>.feature` failed in `before_request`",
     )
 
 

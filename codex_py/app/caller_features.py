@@ -1,0 +1,23 @@
+"""The features that the caller of `open_session` gives: extensions, and functions as tools."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from codex_py.app.features.functions import functions
+from codex_py.app.guarded_extension import guarded_feature
+from codex_py.protocol.extension import Feature
+
+
+def guarded(extensions: Sequence[Feature]) -> Sequence[Feature]:
+    """Return the extensions, whose mistakes are reported with their names."""
+    return [guarded_feature(each) for each in extensions]
+
+
+def offered(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
+    """Return the features that offer the functions as tools.
+
+    Raises a `TypeError` if a function cannot be a tool.
+    """
+    if not tools:
+        return ()
+    return [functions(tools)]
