@@ -63,7 +63,9 @@ class Entries:
         Raises:
             CodexError: the entry does not exist, or is damaged.
         """
-        number = self._newest() if number is None else number
+        if number is None:
+            number = self._newest()
+            self._require_readable_since(number)
         try:
             return self.journal.read(number)
         except DamagedEntry as error:
@@ -124,6 +126,19 @@ class Entries:
             (turn.number for turn in turns if turn.thread_id == thread_id), default=0
         )
 
+    def _require_readable_since(self, number: int) -> None:
+        """Raise a `CodexError` if an entry after this one is damaged: it may be the one that is meant.
+
+        `number`: 0 if there is no readable entry to undo.
+        """
+        newer = [each for each in self.damaged if each > number]
+        if not newer:
+            return
+        text = f"the record of patch {max(newer)} is damaged, so it cannot be undone"
+        if number:
+            text += f"; `codex-py undo {number}` undoes the newest one before it"
+        raise CodexError(text, code="no_patch")
+
     def _newest(self) -> int:
         in_turns: set[int] = set()
         for entry in self.known:
@@ -142,6 +157,7 @@ class Entries:
             ):
                 return entry.number
         unkept = unkept_in(made)
+        self._require_readable_since(0)
         if unkept:
             reason = f"{some_of(unkept)} changed, and was not kept"
         elif made:

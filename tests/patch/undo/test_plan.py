@@ -248,6 +248,27 @@ def test_a_patch_says_if_it_cannot_be_undone(
         plan_undo(journal)
 
 
+@pytest.mark.parametrize("damage", [b"", b"{", b"\x00" * 100])
+def test_a_damaged_record_is_not_passed_over(journal: Journal, damage: bytes):
+    root = journal.cwd
+    for name in ("first", "second", "third"):
+        patch(journal, f"*** Add File: {name}\n+x")
+    (record,) = (root.parent / "home").rglob("2.committed")
+    record.write_bytes(damage)
+    # The newest one can be read.
+    plan_undo(journal).commit()
+    assert {path.name for path in root.iterdir()} == {"first", "second"}
+    with pytest.raises(
+        CodexError,
+        match=r"the record of patch 2 is damaged.*; `codex-py undo 1` undoes the newest",
+    ):
+        plan_undo(journal)
+    plan_undo(journal, 1).commit()
+    assert {path.name for path in root.iterdir()} == {"second"}
+    with pytest.raises(CodexError, match="the record of patch 2 is damaged"):
+        plan_undo(journal)
+
+
 def test_a_mode_that_was_changed_since_stays(journal: Journal):
     write(journal.cwd, a="1\n")
     patch(journal, "*** Update File: a", "-1", "+2")
