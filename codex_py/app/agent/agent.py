@@ -2,16 +2,17 @@
 
 import asyncio
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from copy import copy
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import httpx
 
 from codex_py.app.agent.agent_session import AgentSession, AgentSetup
 from codex_py.app.agent.approval import Approve, Callback
+from codex_py.app.agent.arguments import check_arguments
 from codex_py.app.agent.loop_thread import LoopThread
 from codex_py.app.agent.result import OutputT, Result
 from codex_py.app.agent.stream import EventStream
@@ -89,16 +90,29 @@ class Agent(Generic[OutputT]):
 
         Raises:
             ConfigError: the folder `cwd` does not exist, or a setting is unknown or wrong.
-            TypeError: a function cannot be a tool, `approve` takes other arguments, `output_type`
-                is not a pydantic model, or `model` or `config` is of another type.
+            TypeError: an argument is of another type, a function cannot be a tool, `approve` takes
+                other arguments, or `output_type` is not a pydantic model.
         """
-        _check_types(model, config)
+        if isinstance(extensions, Iterator):
+            extensions = tuple(cast("Iterator[Feature]", extensions))
+        check_arguments(
+            {
+                "model": model,
+                "cwd": cwd,
+                "instructions": instructions,
+                "tools": tools,
+                "extensions": extensions,
+                "config": config,
+                "home": home,
+                "environment": environment,
+                "ephemeral": ephemeral,
+                "resume": resume,
+            }
+        )
         if output_type is not None:
             ModelSchema(output_type)
         if not Path(cwd).is_dir():
             raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
-        if callable(tools):
-            raise TypeError("`tools` is a sequence of functions: tools=[function]")
         name = model if isinstance(model, str) else None
         transport = None if isinstance(model, str) else model
         own = {
@@ -386,14 +400,6 @@ class Agent(Generic[OutputT]):
             if not file.is_file():
                 raise UsageError(f"there is no image {str(file)!r}")
         return files
-
-
-def _check_types(model: object, config: object) -> None:
-    if not isinstance(model, str | httpx.AsyncBaseTransport | None):
-        text = "`model` is a name, such as 'gpt-5.5', or a transport of httpx"
-        raise TypeError(f"{text}, not {model!r}")
-    if not isinstance(config, Mapping | None):
-        raise TypeError(f"`config` is a mapping of settings, not {config!r}")
 
 
 def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
