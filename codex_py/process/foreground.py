@@ -41,6 +41,7 @@ class ForegroundCommand:
 
     Attributes:
         ended: set when the command has exited. Its background processes may still run.
+        typed_ahead: what was typed and the command has not read, once it has ended.
 
     Raises as `ProcessSessions.spawn`.
     """
@@ -56,6 +57,7 @@ class ForegroundCommand:
         on_output: OutputListener,
     ) -> None:
         self.ended = asyncio.Event()
+        self.typed_ahead = b""
         self._on_output = on_output
         self._code: int | None = None
         now = time.monotonic()
@@ -152,4 +154,5 @@ class ForegroundCommand:
             self._output = self.process.all_output()
             if self._code is None:
                 self._exited_at = time.monotonic()
+            self.typed_ahead = self.process.unread_input()
             self.ended.set()

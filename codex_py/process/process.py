@@ -21,6 +21,8 @@ _LAST_READS = 16
 # A process that waits in the kernel dies late of SIGKILL.
 _KILL_WAIT_S = 1.0
 _MAX_UNSENT_BYTES = 1 << 20
+# A terminal holds no more.
+_MAX_TYPED_BYTES = 64 * 1024
 _SIGNAL_EXIT_BASE = 128
 _ATTACH = 'exec "$@" <>"$0" >&0 2>&1'
 
@@ -138,6 +140,26 @@ class Process:
         """Give the terminal another size; the system tells its programs."""
         if self._terminal is not None and not self._has_exited:
             termios.tcsetwinsize(self._terminal, (rows, columns))
+
+    def unread_input(self) -> bytes:
+        """Take what was typed into the terminal and nothing has read, as far as it was shown."""
+        if self._terminal is None or self._has_exited:
+            return b""
+        with suppress(OSError, termios.error):
+            modes = termios.tcgetattr(self._terminal)
+            if not modes[3] & termios.ECHO:
+                return b""
+            cooked = termios.tcgetattr(self._terminal)
+            # Without lines, the beginning of one can be read too; without a minimum, nothing waits.
+            modes[3] &= ~termios.ICANON
+            modes[6][termios.VMIN] = 0
+            modes[6][termios.VTIME] = 0
+            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+            try:
+                return os.read(self._terminal, _MAX_TYPED_BYTES)
+            finally:
+                termios.tcsetattr(self._terminal, termios.TCSANOW, cooked)
+        return b""
 
     def continue_foreground(self) -> None:
         """Continue the programs in the foreground of the terminal, if they have stopped."""

@@ -27,6 +27,10 @@ _OF_SHELL_ALONE = re.compile(
     r"(?:cd|pushd|popd|export|unset|alias|source|\.|umask|set|shopt|ulimit)(?: [^;&|\n]*)?"
 )
 """Commands that only change the shell that they run in."""
+_OTHER_KEYS = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?|[\x00-\x08\x0b-\x1f\x7f]", re.DOTALL
+)
+"""Keys that are not text, as a terminal sends them."""
 
 
 class UserShell:
@@ -57,8 +61,10 @@ class UserShell:
         """True while a command has the terminal."""
         return self._running is not None
 
-    async def run(self, command: str, tell: Callable[[str], None]) -> None:
+    async def run(self, command: str, tell: Callable[[str], None]) -> str:
         """Run a command to its end; `tell` gets the message for the model.
+
+        Returns the text that was typed meanwhile, and that the command has not read.
 
         Raises:
             CodexError: the command cannot be started.
@@ -86,6 +92,7 @@ class UserShell:
                 self._running = None
                 relay.end()
         self._report(item, running, tell)
+        return _typed_text(running.typed_ahead)
 
     def stop(self) -> None:
         """Kill the command that has the terminal."""
@@ -141,6 +148,12 @@ class UserShell:
         )
         self._sink(events.ItemCompleted(done))
         tell(_message(item.command, command_output(output), ran))
+
+
+def _typed_text(typed: bytes) -> str:
+    """The text in what was typed, without other keys and without newlines at its end."""
+    text = _OTHER_KEYS.sub("", typed.decode(errors="replace"))
+    return text.rstrip("\n")
 
 
 def changes_shell_alone(command: str) -> bool:

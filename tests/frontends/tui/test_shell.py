@@ -142,6 +142,60 @@ def test_a_command_that_stops_itself_at_a_key_goes_on(start: Start, key: str) ->
         leave(program)
 
 
+@pytest.mark.parametrize(
+    ("typed", "draft"),
+    [
+        ("ahead words", "\u203a ahead words\n"),
+        ("ahead words\r", "\u203a ahead words\n"),
+        ("one\rtwo\rthree", "\u203a one\n  two\n  three\n"),
+        ("first\r\rlast\r\r", "\u203a first\n\n  last\n"),
+        ("caf\u00e9 \u4e2d\u6587", "\u203a caf\u00e9 \u4e2d\u6587\n"),
+        ("lefx\x7ft\x1b[D over", "\u203a left over\n"),
+        ("!touch made\r", "\u203a !touch made\n"),
+    ],
+)
+def test_text_typed_ahead_of_the_end_of_a_command_is_the_draft(
+    start: Start, place: Workplace, typed: str, draft: str
+) -> None:
+    with ScriptedServer([]) as server:
+        program = begin(start, server)
+        run(program, "echo begun; while [ ! -e go ]; do sleep 0.05; done")
+        program.wait_for("\nbegun")
+        program.type(typed)
+        program.settle(0.3)
+        (place.cwd / "go").touch()
+        program.wait_until(lambda: draft in f"{program.text}\n", what=draft)
+        program.settle(0.4)
+        assert draft in f"{program.text}\n"
+        assert not (place.cwd / "made").exists()
+        assert server.requests == []
+
+
+def test_what_a_command_has_read_or_hidden_is_no_draft(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer([]) as server:
+        program = begin(start, server)
+        run(program, "echo begun; read line; echo it was $line")
+        program.wait_for("\nbegun")
+        program.type("mine\rmore")
+        program.wait_for("it was mine")
+        program.wait_until(lambda: "\u203a more\n" in f"{program.text}\n")
+        program.press("c-c")
+        program.wait_for(EMPTY)
+        run(
+            program,
+            "stty -echo; echo hides; while [ ! -e go ]; do sleep 0.05; done",
+        )
+        program.wait_for("\nhides")
+        program.type("secret")
+        program.settle(0.3)
+        (place.cwd / "go").touch()
+        program.wait_for(EMPTY)
+        program.settle(0.4)
+        assert "secret" not in program.text
+
+
 def test_a_command_is_told_of_a_new_size(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = begin(start, server, columns=90, rows=30)
