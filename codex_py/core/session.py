@@ -286,6 +286,12 @@ class Session(SessionState):
             is_summary(item) or user_prompt(item) is not None for item in self.items
         )
 
+    @property
+    def is_kept(self) -> bool:
+        """True if the thread has begun, and its session file is there to be resumed."""
+        file = self.session_file
+        return self.has_begun and file is not None and file.exists()
+
     def past_prompts(self) -> list[PastPrompt]:
         """The prompts that `rollback` can drop, oldest first."""
         return past_prompts(self.items)

@@ -320,7 +320,10 @@ class SessionHalf:
                 session.tell(Note(text, "user"))
 
         if command and not shell.is_running:
-            await shell.run(command, tell)
+            typed = await shell.run(command, tell)
+            if typed:
+                # As a shell keeps it for its next prompt; but nobody has seen this one yet.
+                self._ui.composer.paste(typed)
             if changes_shell_alone(command):
                 self._transcript.notice(_ANEW)
             return
@@ -368,20 +371,27 @@ class SessionHalf:
         used = Usage()
         if "used-tokens" in self._ui.status.known:
             used = session.token_usage.total
+        if not session.is_kept:
+            # A session that was not kept cannot be continued.
+            return f"{ended}\n{used_tokens(used)}"
         return ended + farewell(session.thread_id, used)
 
 
 def farewell(thread_id: str, used: Usage) -> str:
     """The tokens that were used, and the command to continue the session, for the shell."""
-    tokens = ""
-    if used.total_tokens:
-        tokens = (
-            f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
-            f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
-        )
     # On a line of its own the command is not broken in a narrow terminal.
     how = f"To continue this session, run:\n  codex-py resume {thread_id}\n"
-    return f"\n{tokens}{how}"
+    return f"\n{used_tokens(used)}{how}"
+
+
+def used_tokens(used: Usage) -> str:
+    """The line about the tokens that were used; empty if none were."""
+    if not used.total_tokens:
+        return ""
+    return (
+        f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
+        f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
+    )
 
 
 async def _settle_trust(config: Config, panels: Panels) -> bool:

@@ -106,7 +106,7 @@ class SessionMonitor:
                 self._ui.composer.restore([self._ui.outbox.steered.pop(0)])
             case events.UsageReported():
                 status.known |= _usage_items(event)
-                status.known["turn-usage"] = self._cost(event.total - self._used_before)
+                self._count_turn(event.total)
             case events.ItemStarted(event_items.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
             case events.ItemCompleted(item):
@@ -124,7 +124,7 @@ class SessionMonitor:
         if left is None:
             return
         text = "Another conversation from here on."
-        if left.has_begun:
+        if left.is_kept:
             # On its own line, the command is not broken in a narrow terminal.
             text += f" To go back:\n/resume {left.thread_id}"
         self._transcript.separate(text)
@@ -158,6 +158,12 @@ class SessionMonitor:
     @property
     def _transcripts(self) -> Sequence[Transcript]:
         return (self._transcript, *self.readers)
+
+    def _count_turn(self, total: Usage) -> None:
+        """Show what the turn has used. A report that no turn makes has nothing to be shown."""
+        if self._status.working_since is not None:
+            used = total - self._used_before
+            self._status.known["turn-usage"] = self._cost(used)
 
     def _cost(self, usage: Usage) -> str:
         """The tokens, and their cost if the price is known."""
@@ -227,6 +233,7 @@ class SessionMonitor:
         """Show another session, and its conversation so far."""
         branch = self._status.known.get("git-branch", "")
         self._status.known = {"git-branch": branch}
+        self._used_before = session.token_usage.total
         if session.is_resumed:
             self._status.known |= _usage_items(session.token_usage)
         self._status.commands.clear()

@@ -31,14 +31,16 @@ async def _clear(context: CommandContext, _: str) -> None:
 async def _resume(context: CommandContext, argument: str) -> None:
     conversation = context.conversation
     wanted = argument or await pick_session(conversation, context.ui)
+    if wanted is None:
+        return
     session = conversation.session
     if session is not None and wanted in {session.thread_id, session.name}:
         context.ui.hints.show("this conversation is open already")
-    elif wanted is not None:
-        options = replace(
-            conversation.new_session(), resume=wanted, needs_own_worktree=True
-        )
-        await conversation.open(options)
+        return
+    options = replace(
+        conversation.new_session(), resume=wanted, needs_own_worktree=True
+    )
+    await conversation.open(options)
 
 
 async def _fork(context: CommandContext, argument: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave
+from tests.frontends.tui.test_approval import says
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 
@@ -63,6 +64,69 @@ def test_a_prompt_without_a_conversation_is_given_back(start: Start) -> None:
         program.wait_for("\u203a Hello?")
         program.press("enter")
         program.wait_for("Hello you.")
+
+
+@pytest.mark.parametrize("key", ["esc", "c-c", "c-d"])
+def test_a_list_that_is_left_says_nothing_of_a_conversation(
+    start: Start, key: str
+) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/resume\r")
+        program.wait_for("Resume a session")
+        program.press(key)
+        program.wait_until(lambda: "Resume a session" not in program.text)
+        program.settle(0.3)
+        assert "open already" not in program.text
+
+
+def test_a_resumed_conversation_has_used_no_tokens_in_a_turn_before_it_has_one(
+    start: Start, place: Workplace
+) -> None:
+    replies = [says(f"Answer {n}.") for n in range(4)]
+    with ScriptedServer(replies) as server:
+        first = start(server, "A short one")
+        first.wait_for("Answer 0.")
+        leave(first)
+        program = start(server, "One", columns=120)
+        program.wait_for("Answer 1.")
+        for n in (2, 3):
+            program.type(f"Again {n}\r")
+            program.wait_for(f"Answer {n}.")
+        program.wait_until(lambda: not program.title.startswith("\u2022"))
+        program.type("/resume\r")
+        program.wait_for("A short one")
+        program.press("enter")
+        program.wait_for("Answer 0.")
+        program.wait_until(lambda: "Resume a session" not in program.text)
+        program.press("esc", "esc")
+        program.wait_for("Go back")
+        program.press("enter")
+        program.wait_until(lambda: "\u203a A short one" in program.lines[-3])
+        program.settle(0.3)
+        assert not re.search(r"-\d+(\.\d)?k? tokens", program.text)
+
+
+@pytest.mark.parametrize("leaves_with", ["c-d", "/new\r"])
+def test_no_command_resumes_a_conversation_whose_file_is_gone(
+    start: Start, place: Workplace, leaves_with: str
+) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server, "Remember this")
+        program.wait_for("Understood.")
+        program.wait_until(lambda: not program.title.startswith("\u2022"))
+        for path in (place.home / "sessions").rglob("*.jsonl"):
+            path.unlink()
+        if leaves_with == "c-d":
+            program.press("c-d")
+            assert program.wait() == 0
+            assert "Token usage" in program.text
+        else:
+            program.type(leaves_with)
+            program.wait_for("Another conversation from here on.")
+            program.settle(0.3)
+        assert "resume" not in program.text
 
 
 def test_a_fork_is_marked_among_the_sessions_to_resume(
