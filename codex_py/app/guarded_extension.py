@@ -83,7 +83,10 @@ class GuardedFeature:
         return type(self._feature)
 
     def __call__(self, thread: Thread) -> Extension:
-        """Raises a `ConfigError`, or what a caller's feature raises, if it makes no `Extension`."""
+        """Make the extension, and wrap its functions.
+
+        Raises a `ConfigError`, or the error of a caller's feature, if there is no `Extension`.
+        """
         guard = self._guard
         with guard.opening("its feature"):
             made: Any = self._feature(thread)

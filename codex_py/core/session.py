@@ -356,7 +356,7 @@ class Session(SessionState):
         await self._compactor.compact(retries)
 
     def _must_be_idle(self) -> None:
-        """Raises a `RuntimeError` if a turn is running, or the session is closed."""
+        """Raise a `RuntimeError` if a turn is running, or the session is closed."""
         if self.running is not None:
             raise RuntimeError(
                 "a turn of this session is running; wait for its end, or cancel it"

@@ -104,7 +104,7 @@ class SessionState:
             self.emit(events.ItemCompleted(item))
 
     def next_item_id(self) -> str:
-        """`item_0`, `item_1`, … in the order of first appearance."""
+        """The next of `item_0`, `item_1`, …, in the order in which items first appear."""
         return f"item_{next(self._item_ids)}"
 
     def next_live_id(self) -> str:

@@ -86,7 +86,7 @@ Block: TypeAlias = Thought | DialogueText | DialogueCall | Opaque
 
 @dataclass(slots=True)
 class ModelTurn:
-    """What a model wrote between two messages to it, with the results of its calls."""
+    """The texts and calls of a model between two messages to it, with the calls' results."""
 
     blocks: list[Block] = field(default_factory=list[Block])
     results: list[DialogueResult | None] = field(

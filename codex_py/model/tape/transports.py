@@ -238,7 +238,7 @@ def _kept_headers(response: httpx.Response) -> dict[str, str]:
 
 
 async def _request_data(request: httpx.Request) -> dict[str, Any]:
-    """What a tape has of a request: method, path and body."""
+    """The part of a request that a tape keeps: method, path and body."""
     content = await request.aread()
     body: Any = None
     try:

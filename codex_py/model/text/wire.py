@@ -40,7 +40,7 @@ class TextToolsWire:
         maker: Maker | None = None,
         replayed: bool = False,
     ) -> None:
-        """`replayed`: the answers were recorded in another session."""
+        """`replayed`: True if the answers were recorded in another session, with another tag."""
         self._wire = wire
         self._tag = session_tag(session_id)
         self._read_tag = ANY_TAG if replayed else self._tag
