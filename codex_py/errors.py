@@ -208,6 +208,7 @@ class PatchError(CodexError):
     Attributes:
         kind: `parse`: the patch is malformed; `empty`: it has no sections; `match`: its lines are
             not in the file; `file`: the file system failed; `refused`: a path may not be written.
+        exit_code: `PATCH`, or `TURN_FAILED` if the system could not read or write a file.
         line: the number of the patch's line, from 1, for `parse` errors that concern one line.
         reason: the message without the words that name the line.
     """

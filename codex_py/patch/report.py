@@ -89,10 +89,15 @@ class Findings:
         self.failures: list[PatchError] = []
 
     def raise_failures(self) -> None:
-        """Raise a `PatchError` that tells of all failures, if there are any."""
+        """Raise a `PatchError` that tells of all failures, if there are any.
+
+        If the system is to blame for only some of them, the patch does not fit.
+        """
         if self.failures:
             reasons = [error.reason for error in self.failures]
-            raise PatchError(joined(reasons), kind=self.failures[0].kind)
+            failure = PatchError(joined(reasons), kind=self.failures[0].kind)
+            failure.exit_code = max(error.exit_code for error in self.failures)
+            raise failure
 
 
 MAX_EXPLAINED = 5

@@ -267,9 +267,12 @@ def _plan_diff(
     try:
         return plan(options.strip, partial=options.partial)
     except PatchError as error:
-        if error.kind not in {"file", "parse"} or not (
-            hint := _hint(plan, cwd, options)
-        ):
+        may_be_misnamed = error.kind in {"file", "parse"}
+        # The names are right if the system cannot write the files.
+        if not may_be_misnamed or error.exit_code is not ExitCode.PATCH:
+            raise
+        hint = _hint(plan, cwd, options)
+        if not hint:
             raise
         raise PatchError(f"{error.reason}\n{hint}", kind="file") from error
 
