@@ -1,6 +1,7 @@
 """Running a call: the tool, its context, and the function that extensions wrap. LIGHT."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -195,12 +196,24 @@ class ShowsRefusals(Protocol):
 def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
     """The absolute paths of the files that a call will change.
 
-    Empty if it changes none, None if they are not known.
+    Empty if it changes none, None if they are not known. Paths that no file can have are left out:
+    the tool refuses them.
     """
     tool = use.tool
+    paths = None
     if isinstance(tool, KnowsChanges):
-        return tool.changes(use.params, use.context.cwd)
-    return None
+        paths = tool.changes(use.params, use.context.cwd)
+    if paths is None:
+        return None
+    return [path for path in paths if _can_exist(path)]
+
+
+def _can_exist(path: Path) -> bool:
+    """False for a path with a NUL, or with a character that the file system's encoding lacks."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 @frozen

@@ -80,7 +80,7 @@ class _Planner(Planner[Section]):
             move_to = None
         for name in (part.path, move_to or ""):
             if "\0" in name:
-                raise PatchError(f"path {part.path!r} has a NUL in it", kind="file")
+                raise PatchError(f"path {name!r} has a NUL in it", kind="file")
             refuse_long(name)
         path = self._overlay.absolute(part.path)
         # The working directory may make it too long.

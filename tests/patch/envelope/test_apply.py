@@ -177,6 +177,11 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
             "Failed to read file to update {}/cut: incomplete utf-8 byte sequence from index 2",
         ),
         (["*** Add File: a\0b"], "path 'a\\x00b' has a NUL in it"),
+        (["*** Delete File: a\0b"], "path 'a\\x00b' has a NUL in it"),
+        (
+            ["*** Update File: f", "*** Move to: a\0b", "@@", "-1", "+2"],
+            "path 'a\\x00b' has a NUL in it",
+        ),
     ],
 )
 def test_what_the_files_do_not_allow_is_refused(
