@@ -74,6 +74,17 @@ class NetChanges:
             return known is not None and known.old is None and file.new is None
         return known.old.is_same(_contents_of(file.new))
 
+    def is_as_left(self, file: PatchedFile) -> bool:
+        """True if the changes so far have left a file in the new state of this change."""
+        known = self._files.get(str(file.path))
+        if known is None:
+            return False
+        if known.new is None or file.new is None:
+            return known.new is None and file.new is None
+        # A mode that the umask decides is not known.
+        is_same_mode = known.new_mode in (None, file.new_mode)
+        return is_same_mode and known.new.is_same(_contents_of(file.new))
+
     def sort(self, root: Path) -> None:
         """Order the files by their paths, those below `root` first."""
         inside: list[str] = []

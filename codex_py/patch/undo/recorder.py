@@ -31,6 +31,13 @@ from codex_py.patch.undo.copies.run_times import Author, RunTimes
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
+from codex_py.patch.undo.patched_on_disk import (
+    is_submodule,
+    is_there,
+    paths_of,
+    state_on_disk,
+    written_inodes,
+)
 from codex_py.patch.undo.running_turns import (
     RunningTurnRecord,
     TurnRecord,
@@ -92,6 +99,9 @@ class TurnRecorder:
         self._net = NetChanges()
         self._later = NetChanges()
         """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
+        self._unseen: set[Path] = set()
+        """Paths of patches whose changes no copy shows: ignored files, large ones, and others outside
+        of the work tree."""
         self._patches: list[int] = []
         self._running: RunningTurnRecord | None = None
         self._last: _Copy | None = None
@@ -144,6 +154,7 @@ class TurnRecorder:
                 files = where_written(files, entry.changes)
         if self._running is None:
             self._net.add(files)
+            self._unseen |= paths_of(files)
         else:
             self._later.add(files)
 
@@ -209,6 +220,7 @@ class TurnRecorder:
         assert self._running is not None
         before = self._running.record.before
         changes = changes_between(store, before, now)
+        self._look_at_unseen()
         net = NetChanges()
         net.add(changes.files)
         # Copies do not show what patches changed outside of the root.
@@ -250,7 +262,7 @@ class TurnRecorder:
             self.recover()
             began = time.time()
             self._known_entries = max(self._journal.numbers(), default=0)
-            self._last = self._copied()
+            self._last = self._first_copy()
             root = str(self._snapshots.root)
             before = self._last.snapshot
             record = TurnRecord(
@@ -260,6 +272,14 @@ class TurnRecorder:
             problem.unlink(missing_ok=True)
         except (SnapshotError, OSError) as error:
             self._give_up(error)
+
+    def _first_copy(self) -> "_Copy":
+        """Copy the work tree after patches alone have changed it."""
+        found = self._copied()
+        files = self._net.files()
+        self._unseen -= self._in_last_copy({file.path for file in files})
+        written = written_inodes(self._snapshots.root, files)
+        return found._replace(snapshot=replace(found.snapshot, written=written))
 
     def _give_up(self, error: SnapshotError | OSError) -> None:
         self._gave_up = True
@@ -313,8 +333,10 @@ class TurnRecorder:
             # The other links to it are files of the copies too.
             self._in_place.discard(file.path)
             self._add_change(file, evidence)
+            self._unseen.discard(file.path)
         self._note_earlier(changes.files)
-        self._add_patched(later, {file.path for file in changes.files})
+        shown = {file.path for file in changes.files}
+        self._add_patched(later, shown, (first, old.snapshot, new.snapshot))
         self._folders += changes.folders
         self._unkept |= dict.fromkeys(changes.unkept)
 
@@ -359,19 +381,72 @@ class TurnRecorder:
                 # Keep the places of an edited file only if none of them still has its old contents.
                 del self._earlier[file.path]
 
-    def _add_patched(self, later: NetChanges, seen: set[Path]) -> None:
-        """Add the changes of patches that the copies did not show."""
+    def _add_patched(
+        self, later: NetChanges, shown: set[Path], copies: Sequence[Snapshot]
+    ) -> None:
+        """Add the changes of patches that the copies do not show, because they never would.
+
+        What the copies show is the truth of a path that they cover: a file that a patch made may be
+        gone again.
+
+        Args:
+            shown: paths with a difference between the last two copies.
+            copies: the first copy of the turn and the last two.
+        """
+        files = [file for file in later.files() if file.path not in shown]
+        copied = self._in_last_copy({file.path for file in files})
+        for file in files:
+            if file.path in copied or self._tell_of_none(file, copies):
+                continue
+            self._net.add([file])
+            self._unseen |= paths_of([file])
+
+    def _in_last_copy(self, paths: set[Path]) -> set[Path]:
+        """Return those of the paths that the last copy has."""
         root = self._snapshots.root
-        files = later.files()
-        paths = [
-            file.path.relative_to(root)
-            for file in files
-            if file.path.is_relative_to(root)
+        names = [
+            str(path.relative_to(root)) for path in paths if path.is_relative_to(root)
         ]
-        if paths:
+        if names:
             with suppress(SnapshotError):
-                seen |= {root / name for name in self._snapshots.known(map(str, paths))}
-        self._net.add(file for file in files if file.path not in seen)
+                return {root / name for name in self._snapshots.known(names)}
+        return set()
+
+    def _tell_of_none(self, file: PatchedFile, copies: Sequence[Snapshot]) -> bool:
+        """True if the copies would have a file at this path, and there is none."""
+        root = self._snapshots.root
+        if is_submodule(file) or not file.path.is_relative_to(root):
+            return False
+        name = str(file.path.relative_to(root))
+        return self._snapshots.cover(name, copies) and not is_there(file.path)
+
+    def _look_at_unseen(self) -> None:
+        """Bring the changes of patches that no copy shows up to what is there now.
+
+        A file that somebody else has edited keeps the contents that the patch left: an undo will
+        show the edit. It makes no difference who brought a file back.
+        """
+        for path in sorted(self._unseen):
+            file = state_on_disk(path)
+            if file is None or self._snapshots.refuses(path):
+                continue
+            if self._net.is_as_left(file):
+                continue
+            if self._net.is_back(file) or self._is_by_session(file):
+                self._net.add([file])
+
+    def _is_by_session(self, file: PatchedFile) -> bool:
+        """True if something of the session was the last to change a file, as its times tell."""
+        if not file.path.is_relative_to(self._snapshots.root):
+            return False
+        path = str(file.path)
+        written = dict[str, bytes | None]()
+        if self._running is not None:
+            written = self._written_by_others()
+        if path in written and written[path] == file.new:
+            return False
+        now_ns = self._run_times.now_ns()
+        return self._run_times.author(file.path, 0, now_ns) is Author.SESSION
 
     def _written_by_others(self) -> dict[str, bytes | None]:
         """Contents, by path, that were written since the turn began by undos, by other sessions'
@@ -412,7 +487,9 @@ class TurnRecorder:
                 except SnapshotError as error:
                     self.loss = error
                     self._give_up(error)
-            self._add_patched(self._later, set())
+            self._net.add(self._later.files())
+            self._unseen |= paths_of(self._later.files())
+            self._look_at_unseen()
             if self._running is not None:
                 # Whenever copies were made.
                 self._net.sort(self._snapshots.root)

@@ -204,9 +204,23 @@ def turn_entry(
     for old, new in net.moves.items():
         if new in by_path:
             by_path[new].origin = by_path.get(old)
+    made = {folder for folder in folders if Path(folder).is_dir()}
+    for file in known:
+        if file.before is not None and not file.exists:
+            made |= _folders_at(file.location)
     # The outermost first.
-    made = sorted({folder for folder in folders if Path(folder).is_dir()})
+    made = sorted(made)
     return JournalEntry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
+
+
+def _folders_at(path: str) -> set[str]:
+    """The folder that has taken the place of a file, and all folders in it.
+
+    The turn made them, or somebody else since. Copies do not show those that are empty.
+    """
+    if Path(path).is_symlink():
+        return set()
+    return {folder for folder, _, _ in os.walk(path)}
 
 
 def _change(file: PatchedFile) -> EntryChange:

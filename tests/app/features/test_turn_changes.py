@@ -18,6 +18,7 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import load_config
 from codex_py.errors import ModelError
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.plan import plan_undo
 from codex_py.protocol.events import Event, FilesPatched, TurnCompleted, TurnFailed
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.patched_file import PatchedFile
@@ -28,6 +29,7 @@ from tests.support.agents import AgentServer, waits
 from tests.support.agents import calls as agent_calls
 from tests.support.agents import says as agent_says
 from tests.support.model import ScriptedModel, calls, completed, says
+from tests.support.patching import enveloped
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 
@@ -123,6 +125,54 @@ def test_commands_and_patches_are_one_diff_and_one_entry(place: Workplace):
     found = journal.read(journal.numbers()[0]).turn
     assert found is not None
     assert (found.number, found.patches) == (1, (1, 2, 3))
+
+
+def patched(call_id: str, *lines: str) -> list[dict[str, Any]]:
+    patch = enveloped(*lines)
+    return [*ev_function_call(call_id, "apply_patch", {"input": patch}), ev_completed()]
+
+
+def test_a_file_that_a_patch_made_and_a_command_removed_is_no_change(place: Workplace):
+    diff = turn(
+        place,
+        command("c1", "echo 1 >k"),
+        patched("c2", "*** Add File: p", "+x"),
+        command("c3", "cat p && rm p"),
+        patched("c4", "*** Add File: q", "+x"),
+        command("c5", "mv q r"),
+    )
+    assert [line for line in diff.splitlines() if line.startswith("+++")] == [
+        "+++ b/k",
+        "+++ b/r",
+    ]
+    journal = Journal(place.home, place.cwd)
+    plan_undo(journal).commit()
+    assert not any((place.cwd / name).exists() for name in "kpqr")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("*** Add File: x\0y", "+z"),
+        ("*** Delete File: x\0y",),
+        ("*** Update File: x\0y", "@@", "-1", "+2"),
+        ("*** Update File: a", "*** Move to: x\0y", "@@", "-1", "+2"),
+        ("*** Add File: new", "+z", "*** Add File: x\0y", "+z"),
+    ],
+)
+@pytest.mark.parametrize("switch", ["features.undo=true", "features.undo=false"])
+def test_a_path_that_no_file_can_have_is_refused_as_a_patch_that_does_not_fit(
+    place: Workplace, lines: Sequence[str], switch: str
+):
+    (place.cwd / "a").write_text("1\n", encoding="utf-8")
+    with ScriptedServer([patched("c1", *lines), DONE]) as server:
+        outcome = place.run(server, "-c", switch, "go")
+    assert outcome.code == 0
+    assert server.requests[-1].output("c1") == (
+        "[ERROR:PatchFailed] apply_patch verification failed: "
+        "path 'x\\x00y' has a NUL in it"
+    )
+    assert [path.name for path in place.cwd.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize(

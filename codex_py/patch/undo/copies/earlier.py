@@ -123,7 +123,11 @@ class _Earlier:
         self._by_inode: dict[int, str] = {}
         self._by_size: dict[int, list[str]] = {}
         self._groups: dict[int, _SameSize] = {}
+        self._written = {*first.written}
+        """The inodes of files that have their contents from the turn itself."""
         for name, held in first.held.items():
+            if held.inode in self._written:
+                continue
             self._by_inode[held.inode] = name
             self._by_size.setdefault(held.size, []).append(name)
 
@@ -201,7 +205,7 @@ class _Earlier:
 
         Large folders are not looked at completely.
         """
-        if now.st_mtime_ns > self._first.began_ns:
+        if now.st_mtime_ns > self._first.began_ns or now.st_ino in self._written:
             return False
         born = born_ns(path)
         if born is None:

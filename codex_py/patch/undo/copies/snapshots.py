@@ -86,6 +86,8 @@ class Snapshot:
     """False if `held` is incomplete, because too many files were left out."""
     began_ns: int = field(default=0, compare=False)
     """The time when copying began, by the clock of the file system; 0 if unknown."""
+    written: Sequence[int] = field(default=(), compare=False)
+    """The inodes of files that patches of the turn wrote before the first copy of it."""
 
     def had_unkept(self, name: str) -> bool:
         """True if this path was left out, or is in a folder that was."""
@@ -188,6 +190,24 @@ class Snapshots:
         """Return those of the paths, relative to the root, that the last copy has. Raises a `SnapshotError`."""
         return set(self.store.names("ls-files", "-z", "--", *paths))
 
+    def cover(self, name: str, copies: Iterable[Snapshot]) -> bool:
+        """True if each of these copies would have a file at this path if there was one.
+
+        Args:
+            name: relative to the root.
+        """
+        if self._is_hidden(name) or self.refuses(self.root / name):
+            return False
+        return not any(copy.had_unkept(name) for copy in copies)
+
+    def refuses(self, path: Path) -> bool:
+        """True if the session may not read this file."""
+        return self._refuses is not None and self._refuses(str(path))
+
+    def _is_hidden(self, name: str) -> bool:
+        """True for what is never copied, whatever its size: our own files, and those of git."""
+        return ".git" in name.lower().split("/") or self._is_own(name)
+
     def _take(self, before: Snapshot | None) -> Snapshot:
         state = self._last()
         folders = self._folder_marks(state)
@@ -209,8 +229,10 @@ class Snapshots:
         empty = [name for name in others if name.endswith("/") and name not in known]
         states = folder_states(self.root, self._not_own(empty))
         digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
+        # git does not list what is in a folder that has taken the place of a known file.
         may_be_new = digest != state.others or any(
-            n.endswith(".gitignore") for n in changed
+            name.endswith(".gitignore") or _is_folder(self.root, name)
+            for name in changed
         )
         if may_be_new or (state.has_held_back and before is None):
             may_be_new = True
@@ -309,11 +331,7 @@ class Snapshots:
         usual = usual_modes()
         room = _MAX_NEW_BYTES
         for name, limit in limits.items():
-            if (
-                ".git" in name.lower().split("/")
-                or self._is_own(name)
-                or name in denied
-            ):
+            if self._is_hidden(name) or name in denied:
                 continue
             found = _status(self.root, name)
             if found is not None and not _is_kept(
@@ -519,6 +537,11 @@ def _status(root: Path, name: str) -> os.stat_result | None:
         return os.lstat(f"{root}/{name}")
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _is_folder(root: Path, name: str) -> bool:
+    found = _status(root, name)
+    return found is not None and stat.S_ISDIR(found.st_mode)
 
 
 def _is_long_gone(mark: list[int], mark_before: list[int]) -> bool:

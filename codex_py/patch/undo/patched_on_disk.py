@@ -1,0 +1,91 @@
+"""Looks at the files that patches of a turn have written, as commands may have changed them since.
+
+Links are not followed, neither at a path nor above it: a command may have put them there.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from codex_py.patch.files.handles import Directories
+from codex_py.patch.files.modes import SUBMODULE
+from codex_py.protocol.patched_file import PatchedFile
+
+_MAX_BYTES: Final = 10 * 1024 * 1024
+
+
+def paths_of(files: Iterable[PatchedFile]) -> set[Path]:
+    """The old paths of patched files, and the new ones of those that were moved.
+
+    Submodules are left out: they are folders on disk.
+    """
+    paths: set[Path] = set()
+    for file in files:
+        if not is_submodule(file):
+            paths |= {file.path, file.destination}
+    return paths
+
+
+def is_submodule(file: PatchedFile) -> bool:
+    return SUBMODULE in (file.old_mode, file.new_mode)
+
+
+def is_there(path: Path) -> bool:
+    """True if there is an entry other than a folder, or if nobody can tell."""
+    try:
+        with Directories() as directories:
+            status = directories.status(str(path))
+    except OSError:
+        return True
+    return status is not None and not status.is_directory
+
+
+def state_on_disk(path: Path) -> PatchedFile | None:
+    """The state of a path now, as a change from nothing; a folder counts as nothing.
+
+    Returns:
+        None if the state is not known: the file is too large, not regular, or cannot be read.
+    """
+    try:
+        with Directories() as directories:
+            status = directories.status(str(path))
+            if status is None or status.is_directory:
+                return PatchedFile.of(path, None, None)
+            is_readable = status.is_file and status.size <= _MAX_BYTES
+            if not is_readable and not status.is_link:
+                return None
+            contents = directories.contents(str(path), status)
+            return PatchedFile.of(path, None, contents, new_mode=status.mode)
+    except OSError:
+        return None
+
+
+def written_inodes(root: Path, files: Iterable[PatchedFile]) -> Sequence[int]:
+    """The inodes of the files that have the contents that patches gave them.
+
+    Files on another device than the root are left out: their inodes may be those of files here.
+    """
+    found: list[int] = []
+    with suppress(OSError):
+        device = os.lstat(root).st_dev
+        for file in files:
+            inode = _inode_of_written(file, device)
+            if inode is not None:
+                found.append(inode)
+    return found
+
+
+def _inode_of_written(file: PatchedFile, device: int) -> int | None:
+    if not file.new:
+        return None
+    now = state_on_disk(file.path)
+    if now is None or now.new != file.new:
+        return None
+    with suppress(OSError):
+        status = os.lstat(file.path)
+        if status.st_dev == device and stat.S_ISREG(status.st_mode):
+            return status.st_ino
+    return None
