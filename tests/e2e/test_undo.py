@@ -279,14 +279,43 @@ def test_a_killed_turn_does_not_become_part_of_the_next(
     assert run(place, "undo", "--force")[1].splitlines()[1:-1] == ["M a", "D ready"]
 
 
-def test_where_nothing_can_be_copied_undo_says_why(place: Workplace):
-    call = [*ev_function_call("c", "exec_command", {"cmd": "touch b"}), ev_completed()]
-    with ScriptedServer([call, DONE]) as server:
+def test_where_nothing_can_be_copied_the_turn_and_undo_say_why(place: Workplace):
+    calls = [
+        [
+            *ev_function_call(call_id, "exec_command", {"cmd": f"touch {call_id}"}),
+            ev_completed(),
+        ]
+        for call_id in ("b", "c")
+    ]
+    with ScriptedServer([*calls, DONE]) as server:
         outcome = place.run(server, env={"PATH": str(bare_path(place))})
     assert "diff" not in outcome.events[-1]
+    assert [item["message"] for item in outcome.items if item["type"] == "error"] == [
+        "What commands change here is not recorded, so `undo` and the diff of a turn "
+        "leave it out: git is not installed."
+    ]
     code, _, err = run(place, "undo")
     assert code == 1
     assert "What commands change here is not kept: git is not installed." in err
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("ls", ("-s", "read-only")),
+        ("touch b", ("-c", "features.undo=false")),
+    ],
+)
+def test_a_turn_without_anything_to_record_has_no_warning_about_it(
+    place: Workplace, line: str, options: tuple[str, ...]
+):
+    call = [*ev_function_call("c", "exec_command", {"cmd": line}), ev_completed()]
+    with ScriptedServer([call, DONE]) as server:
+        outcome = place.run(server, *options, "go", env={"PATH": str(bare_path(place))})
+    assert [item["type"] for item in outcome.items] == [
+        "command_execution",
+        "agent_message",
+    ]
 
 
 def test_a_turn_that_cannot_be_copied_does_not_cost_the_undo_of_later_ones(

@@ -57,6 +57,8 @@ class TurnChanges:
         """The tools of sessions whose commands may still run in the background."""
         self._copying: asyncio.Task[object] | None = None
         self._next_copy_s = 0.0
+        self._told: set[str] = set()
+        """The reasons that the user was told of why changes are not recorded."""
         self._thread: Thread | None = None
         self._diff = ""
 
@@ -294,8 +296,20 @@ class TurnChanges:
             if recorder.loss is not None:
                 lost = f"What commands changed in this turn cannot be undone: {recorder.loss}."
                 self._thread.warn(lost)
+            elif self._is_kept:
+                self._warn_of_unrecorded(recorder.unrecorded)
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
+
+    def _warn_of_unrecorded(self, reason: str) -> None:
+        """Tell the user once in a session why changes of commands are neither shown nor undone."""
+        if not reason or reason in self._told:
+            return
+        self._told.add(reason)
+        assert self._thread is not None
+        self._thread.warn(
+            f"What commands change here is not recorded, so `undo` and the diff of a turn leave it out: {reason}."
+        )
 
     def _turn_facts(self) -> Mapping[str, Any]:
         if self._diff:

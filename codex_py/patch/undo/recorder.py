@@ -28,7 +28,7 @@ from codex_py.patch.undo.copies.earlier import (
     was_link,
 )
 from codex_py.patch.undo.copies.run_times import Author, RunTimes
-from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
+from codex_py.patch.undo.copies.snapshots import Snapshot, Snapshots, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.patched_on_disk import (
@@ -90,6 +90,9 @@ class TurnRecorder:
         self.loss: Exception | None = None
         """The error that lost the changes of commands in the last turn, though the turn began with
         a copy."""
+        self.unrecorded = ""
+        """The reason why changes of commands were not recorded at all in the last turn; empty if they
+        were, or nothing ran that may have changed files."""
         self._run_times = RunTimes(self._snapshots.root, folder_times)
         self._reset()
 
@@ -203,9 +206,8 @@ class TurnRecorder:
             (self._snapshots.store.path / _PROBLEM).unlink(missing_ok=True)
             self._copy_first()
         if self._running is None or self._last is None:
-            reason = (
-                undo_problem(self._home, self._cwd, self._environment) or self._problem
-            )
+            reason = undo_problem(self._home, self._cwd, self._environment)
+            reason = reason or self._problem
             raise SnapshotError(reason or "the work tree cannot be copied")
         return self._last.snapshot
 
@@ -480,6 +482,9 @@ class TurnRecorder:
             PatchError, OSError: the journal cannot be written.
         """
         self.loss = None
+        self.unrecorded = ""
+        if self._gave_up:
+            self.unrecorded = _known_problem(self._snapshots) or self._problem
         try:
             if self._has_run and self._running is not None:
                 try:
@@ -536,11 +541,17 @@ def undo_problem(
     environment: Mapping[str, str],
 ) -> str | None:
     """A sentence that says why changes by commands in a folder are not kept; None if they are, as far as is known."""
+    reason = _known_problem(snapshots_of(home, cwd, environment))
+    if reason is None:
+        return None
+    return f"What commands change here is not kept: {reason}."
+
+
+def _known_problem(snapshots: Snapshots) -> str | None:
+    """The reason why the work tree could not be copied the last time; None if it could."""
     try:
-        reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text(
-            "utf-8"
-        )
+        reason = (snapshots.store.path / _PROBLEM).read_text("utf-8")
     except OSError:
         return None
     # On a full disk, the file is empty.
-    return f"What commands change here is not kept: {reason or 'the disk was full'}."
+    return reason or "the disk was full"
