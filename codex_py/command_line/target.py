@@ -2,13 +2,12 @@
 both."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import get_args
 
 from codex_py.command_line.arguments import GATES, OF_REVIEW, Arguments
 from codex_py.config.limits import Failure
 from codex_py.errors import UsageError
-from codex_py.images.kinds import MAX_BEGINNING_BYTES, NOT_AN_IMAGE, is_image
+from codex_py.images.kinds import file_problem
 from codex_py.protocol.frozen import frozen
 
 _OF_EXEC = (
@@ -121,23 +120,9 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
             problem += ": -i takes every word up to the next option; put the prompt before it, or behind --"
         raise UsageError(problem)
     for path in arguments.images:
-        problem = _no_image(path)
+        problem = file_problem(path)
         if problem is not None:
             raise UsageError(f"-i/--image: {str(path)!r} cannot be sent: {problem}")
-
-
-def _no_image(path: Path) -> str | None:
-    """The reason why a file is not an image, as a clause; None if it begins like an image."""
-    if not path.is_file():
-        return "it is not a regular file"
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(MAX_BEGINNING_BYTES)
-    except OSError as error:
-        return error.strerror
-    if is_image(beginning):
-        return None
-    return NOT_AN_IMAGE
 
 
 def _only(words: Sequence[str]) -> str | None:

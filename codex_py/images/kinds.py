@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["png", "jpeg", "gif", "webp"]
@@ -21,3 +22,20 @@ NOT_AN_IMAGE: Final = "it is not a PNG, JPEG, GIF or WebP image"
 def is_image(beginning: bytes) -> bool:
     """True if a file with these first bytes claims to be an image; it may be damaged all the same."""
     return any(re.match(pattern, beginning) for pattern in BEGINNINGS.values())
+
+
+def file_problem(path: Path) -> str | None:
+    """The reason why a file cannot be sent as an image, as a clause.
+
+    None if the file begins like an image. A damaged image is found only when it is sent.
+    """
+    if not path.is_file():
+        return "it is not a regular file"
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(MAX_BEGINNING_BYTES)
+    except OSError as error:
+        return error.strerror
+    if is_image(beginning):
+        return None
+    return NOT_AN_IMAGE

@@ -3,8 +3,10 @@
 LIGHT: a caller with a model has already imported pydantic.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeGuard, cast
 
+from codex_py.protocol.bugs import text_of
 from codex_py.protocol.calls import shortened
 
 _MAX_REASON_CHARACTERS = 300
@@ -31,14 +33,16 @@ class ModelSchema(dict[str, Any]):
         self._model = model
 
     def violation(self, text: str) -> str | None:
-        """Say in a sentence how an answer violates the model; None if it does not."""
+        """Say in a sentence how an answer violates the model; None if it does not.
+
+        A validator that fails on the answer refuses it too: pydantic passes on exceptions other
+        than `ValueError` and `AssertionError`.
+        """
         try:
             self._model.model_validate_json(text)
-        except ValueError as error:
-            details: list[dict[str, Any]] = cast("Any", error).errors()
-            reasons = [_reason(each) for each in details]
+        except Exception as error:  # noqa: BLE001 - the validators are the caller's
             name = cast("type", self._model).__name__
-            reason = shortened("; ".join(reasons), _MAX_REASON_CHARACTERS)
+            reason = shortened(_reasons(error), _MAX_REASON_CHARACTERS)
             return f"the final answer does not satisfy {name}: {reason}"
         return None
 
@@ -49,6 +53,14 @@ def answer_schema(given: Any) -> Any:
     if isinstance(given, type):
         return ModelSchema(given)
     return given
+
+
+def _reasons(error: Exception) -> str:
+    """The reasons of a `ValidationError`, or the failure of a validator."""
+    details: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
+    if isinstance(error, ValueError) and details is not None:
+        return "; ".join(map(_reason, details()))
+    return f"a validator failed: {text_of(error, repr)}"
 
 
 def _reason(detail: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ import httpx
 
 from codex_py.app.agent.agent_session import AgentSession, AgentSetup
 from codex_py.app.agent.approval import Approve, Callback
-from codex_py.app.agent.arguments import check_arguments
+from codex_py.app.agent.arguments import check_arguments, check_images
 from codex_py.app.agent.loop_thread import LoopThread
 from codex_py.app.agent.result import OutputT, Result
 from codex_py.app.agent.stream import EventStream
@@ -21,6 +21,7 @@ from codex_py.app.options import SessionOptions
 from codex_py.config.check import dotted, problems, suggestion
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError, TurnAborted, UsageError
+from codex_py.images.kinds import file_problem
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.output_model import ModelSchema, PydanticModel
@@ -322,7 +323,8 @@ class Agent(Generic[OutputT]):
         the prompt.
 
         Raises:
-            UsageError: there is no such image, or neither text nor an image.
+            UsageError: there is no such image, a file is no image, or there is neither text nor an
+                image.
         """
         if self.session is None or self._conversation.is_ending:
             return False
@@ -390,15 +392,20 @@ class Agent(Generic[OutputT]):
         )
 
     def _files(self, images: Sequence[Path | str]) -> list[Path]:
-        """The absolute paths of images. Raises a `UsageError` if one is missing."""
-        if isinstance(images, str | Path):
-            raise TypeError(
-                f"`images` is a sequence of files: images=[{str(images)!r}]"
-            )
+        """Return the files of the images, as absolute paths.
+
+        Raises:
+            TypeError: the images are no sequence of paths.
+            UsageError: a file does not exist, or is no image.
+        """
+        check_images(images)
         files = [self._cwd / image for image in images]
         for file in files:
-            if not file.is_file():
+            if not file.exists():
                 raise UsageError(f"there is no image {str(file)!r}")
+            problem = file_problem(file)
+            if problem is not None:
+                raise UsageError(f"the image {str(file)!r} cannot be sent: {problem}")
         return files
 
 

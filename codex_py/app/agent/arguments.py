@@ -1,7 +1,7 @@
 """Checks the arguments of an `Agent`, when it is made: a mistake is a `TypeError` of one sentence."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 import httpx
@@ -25,6 +25,21 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             raise TypeError(f"`{name}` {problem}")
 
 
+def check_images(images: Any) -> None:
+    """Raises a `TypeError` if the images of a prompt are no sequence of paths."""
+    if isinstance(images, str | os.PathLike):
+        path = os.fspath(cast("os.PathLike[Any]", images))
+        raise TypeError(f"`images` is a sequence of files: images=[{path!r}]")
+    if not isinstance(images, Sequence) or isinstance(images, bytes):
+        raise TypeError(f"`images` is a sequence of files, not {_type(images)}")
+    for image in cast("Sequence[Any]", images):
+        if not _is_path(image):
+            raise TypeError(
+                f"`images` has {_type(image)}, but an image is the path of a file, as text or a"
+                " `Path`"
+            )
+
+
 def _model(value: Any) -> str | None:
     if isinstance(value, str | httpx.AsyncBaseTransport):
         return None
@@ -32,12 +47,8 @@ def _model(value: Any) -> str | None:
 
 
 def _folder(value: Any) -> str | None:
-    if isinstance(value, str):
+    if _is_path(value):
         return None
-    if isinstance(value, os.PathLike):
-        path: object = os.fspath(cast("os.PathLike[Any]", value))
-        if isinstance(path, str):
-            return None
     return f"is the path of a folder, as text or a `Path`, not {value!r}"
 
 
@@ -115,6 +126,13 @@ def _variables(value: Any) -> str | None:
         if "\0" in text:
             return f"has a null character in {name!r}"
     return None
+
+
+def _is_path(value: Any) -> bool:
+    path: object = value
+    if isinstance(value, os.PathLike):
+        path = os.fspath(cast("os.PathLike[Any]", value))
+    return isinstance(path, str)
 
 
 def _is_series(value: Any) -> bool:

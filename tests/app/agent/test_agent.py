@@ -222,6 +222,36 @@ def test_a_typed_turn_that_an_extension_skips_has_no_answer() -> None:
     assert (caught.value.code, caught.value.result.exit_code) == ("schema", 4)
 
 
+def raises(error: BaseException) -> type[BaseModel]:
+    class Fragile(BaseModel):
+        stars: int
+
+        @field_validator("stars")
+        @classmethod
+        def _check(cls, stars: int) -> int:
+            if stars > 5:
+                raise error
+            return stars
+
+    return Fragile
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("boom"), TypeError("boom"), ZeroDivisionError("boom"), OSError("boom")],
+    ids=repr,
+)
+def test_a_validator_that_fails_refuses_the_answer(error: Exception) -> None:
+    model = FakeModel('{"stars": 6}', '{"stars": 5}', '{"stars": 6}', '{"stars": 7}')
+    agent = Agent(model, output_type=raises(error))
+    assert agent.run_sync("Rate it").output.model_dump() == {"stars": 5}
+    reason = f"the final answer does not satisfy Fragile: a validator failed: {error!r}"
+    assert reason in str(model.requests[1].input[-1])
+    with pytest.raises(CodexError) as caught:
+        agent.run_sync("Rate it")
+    assert (caught.value.code, str(caught.value)) == ("schema", reason)
+
+
 class Nested(BaseModel):
     best: Rating = Field(description="The best.")
     default: list[Rating]
@@ -577,6 +607,41 @@ def test_images_go_along_and_must_be_there(tmp_path: Path) -> None:
     assert any(part["type"] == "input_image" for part in parts)
     with pytest.raises(UsageError, match=r"there is no image '.*b\.png'"):
         Agent(FakeModel()).run_sync("And this?", images=["b.png"])
+
+
+def test_a_file_that_is_no_image_is_refused_before_anything_is_sent(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "notes.txt").write_text("three lines", encoding="utf-8")
+    (tmp_path / "empty.png").touch()
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    reasons = {
+        "notes.txt": "it is not a PNG, JPEG, GIF or WebP image",
+        "empty.png": "it is not a PNG, JPEG, GIF or WebP image",
+        "folder": "it is not a regular file",
+        "pipe": "it is not a regular file",
+    }
+    model = FakeModel("fine")
+    agent = Agent(model)
+    for name, reason in reasons.items():
+        for image in (name, tmp_path / name):
+            with pytest.raises(UsageError) as caught:
+                agent.run_sync("What is it?", images=["a.png", image])
+            assert str(caught.value) == (
+                f"the image {str(tmp_path / name)!r} cannot be sent: {reason}"
+            )
+    assert model.requests == []
+    assert agent.run_sync("go", images=["a.png"]).text == "fine"
+
+
+@pytest.mark.parametrize("images", [42, None, b"a.png", [42], [None], [b"a.png"]])
+def test_images_that_are_no_paths_are_a_type_error(images: Any) -> None:
+    model = FakeModel()
+    with pytest.raises(TypeError, match=r"`images` (is a sequence of files|has)"):
+        Agent(model).run_sync("look", images=images)
+    assert model.requests == []
 
 
 def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
