@@ -82,8 +82,13 @@ class Bursts:
         """Give back the held character as a part of the text; the burst goes on."""
         held = self.held
         self.held = ""
-        self._is_one_line = False
+        if held:
+            self._is_one_line = False
         return held
+
+    def forget_lines(self) -> None:
+        """Let one Enter at the end count again, whatever lines came before."""
+        self._is_one_line = True
 
     def _begins(self, typed: str) -> bool:
         """True if a burst begins: text follows an Enter or a Tab, or much came at once."""

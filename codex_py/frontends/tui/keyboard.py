@@ -123,6 +123,8 @@ class KeyParser(Vt100Parser):
         self._read_at = 0.0
         self._paste: list[str] | None = None
         self._bursts = Bursts()
+        self._has_key_in_burst = False
+        """True if this read has a key in the middle of a burst."""
 
     def feed(self, data: str) -> None:
         """Report the keys in the input. A sequence at its end may continue in the next read."""
@@ -157,6 +159,10 @@ class KeyParser(Vt100Parser):
                 place += 1
             else:
                 place = self._take_escape(text, place)
+        if self._has_key_in_burst:
+            # Whoever presses such keys writes; an Enter that comes by itself is one more.
+            self._has_key_in_burst = False
+            self._bursts.forget_lines()
         if self._bursts.is_open:
             self.in_burst()
 
@@ -188,11 +194,22 @@ class KeyParser(Vt100Parser):
         if _UNFINISHED.fullmatch(text, place):
             self._unfinished = _kept(text[place:])
             return len(text)
-        if self._bursts.is_open and _BROKEN_OFF.match(text, place) is None:
-            self._take_typed("\x1b", 0.0)
-            return place + 1
-        self.end_burst()
+        # The character behind the Esc may be the last one.
+        self._pass_key(is_last=place + 2 >= len(text))
         return self._take_other(text, place)
+
+    def _pass_key(self, *, is_last: bool) -> None:
+        """Let a key act in a burst: it ends the burst if it is the last one of the read.
+
+        Else the burst goes on, and an Enter before the key is text.
+        """
+        if is_last or not self._bursts.is_open:
+            self.end_burst()
+            return
+        self._has_key_in_burst = True
+        held = self._bursts.release()
+        if held:
+            self._press((BURST,), held.replace("\r", "\n"))
 
     def end_burst(self) -> None:
         """End a burst: nothing has followed for a while, or a key that is not part of it."""
@@ -254,18 +271,15 @@ class KeyParser(Vt100Parser):
         if character not in _BACKSPACES:
             self._take_typed(character, 0.0)
             return
-        held = self._bursts.release()
-        if held:
-            self._press((BURST,), held.replace("\r", "\n"))
+        self._pass_key(is_last=False)
         self._press(plain(character), character)
 
     def _take_sequence(self, sequence: str, *, is_last: bool) -> None:
-        """Handle a whole sequence. A key does nothing in the middle of a burst."""
-        is_in_text = self._bursts.is_open and not is_last
+        """Handle a whole sequence. `is_last`: nothing follows it in the same read."""
         if sequence.startswith("\x1b\x1b"):
             keys = keys_of(sequence[1:])
-            if keys and not is_in_text:
-                self.end_burst()
+            if keys:
+                self._pass_key(is_last=is_last)
                 self._press((Keys.Escape, *keys), "")
             return
         match sequence:
@@ -277,13 +291,11 @@ class KeyParser(Vt100Parser):
             case str() if sequence.startswith(_BACKGROUND):
                 color = sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c")
                 self._background(color)
-            case _ if is_in_text:
-                pass
             case _:
                 keys = keys_of(sequence)
                 data = ""
                 if keys:
-                    self.end_burst()
+                    self._pass_key(is_last=is_last)
                     if len(keys[-1]) == 1:
                         data = keys[-1]
                 self._press(keys, data, enter_with_modifiers(sequence))
