@@ -32,6 +32,22 @@ _COUNTED = (
 )
 
 
+_QUOTED_KEY = (
+    r"(?i)['\"](?:arguments|(?:tool_)?call_id|tool_use(?:_id)?|tool_calls|tool_?result|tool_?use"
+    r"|(?:function|custom_tool|local_shell)_call(?:_output)?|function(?:Call|Response))\\{0,3}['\"]"
+)
+"""Matches a key, or a type, of a quoted call or output."""
+_INNERMOST = r"\{([^{}]*)(?:\}|$)"
+"""Matches an object without objects in it. The last one may be cut off."""
+_MAX_DEPTH = 50
+# Words about a call, or about its output.
+_CALL = (
+    r"(?i)\b(?:custom_|local_)?(?:tool|function|shell)[ _-]?"
+    r"(?:calls?|uses?|results?|responses?|outputs?)(?:_(?:outputs?|ids?))?\b"
+)
+_TOOL_OR_SCHEMA = r"(?i)tool|function|schema"
+
+
 class SentTools:
     """The tools of a request, in the order in which its server got them."""
 
@@ -74,8 +90,8 @@ def refused_tool(words: str, body: bytes) -> str | None:
         words: the texts of the server's error.
         body: the body of the request.
     """
-    words = words[:_MAX_WORDS]
-    if re.search(r"(?i)tool|function|mcp__", words) is None:
+    words = _about_tools(words)
+    if re.search(_TOOL_OR_SCHEMA, words) is None:
         return None
     sent = SentTools(body)
     return next(_candidates(words, sent), None)
@@ -83,13 +99,34 @@ def refused_tool(words: str, body: bytes) -> str | None:
 
 def is_named(words: str, name: str) -> bool:
     """True if the words contain the name of a tool, which is more certain than its place."""
-    words = words[:_MAX_WORDS]
+    words = _about_tools(words)
     if "__" in name:
         # No other word looks like this name.
         before = ""
     else:
         before = rf"{_NAMING}|['\"`]"
     return next(_named(words, [name], before), None) is not None
+
+
+def _about_tools(words: str) -> str:
+    """Leave out the calls that the words quote or speak of: their names are those of tools too.
+
+    A server that dislikes the history quotes a part of it. That is no refusal of a tool.
+    """
+    words = words[:_MAX_WORDS]
+    for _ in range(_MAX_DEPTH):
+        words, count = re.subn(_INNERMOST, _without_call, words)
+        if not count:
+            break
+    return re.sub(_CALL, " ", words)
+
+
+def _without_call(found: re.Match[str]) -> str:
+    """The fields of an object, without braces; empty if it is a call or an output."""
+    fields = found[1]
+    if re.search(_QUOTED_KEY, fields) is None:
+        return fields
+    return ""
 
 
 def _candidates(words: str, sent: SentTools) -> Iterator[str]:

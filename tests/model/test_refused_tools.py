@@ -207,6 +207,85 @@ def test_a_tool_is_named_by_whole_words_alone(words: str, name: str | None) -> N
     assert refused_tool(words, body) == name
 
 
+RESPONSES_CALL = {
+    "type": "function_call",
+    "name": "get",
+    "arguments": '{"a": {"b": [1]}}',
+    "call_id": "call_1",
+}
+CHAT_CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get", "arguments": "{}"},
+}
+CHAT_MESSAGE = {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}
+MESSAGES_CALL = {"type": "tool_use", "id": "1", "name": "get", "input": {"a": "tool"}}
+MCP_CALL = {**RESPONSES_CALL, "name": "mcp__a__b"}
+QUOTED = (
+    RESPONSES_CALL,
+    CHAT_CALL,
+    CHAT_MESSAGE,
+    MESSAGES_CALL,
+    MCP_CALL,
+    {"type": "custom_tool_call", "name": "get", "input": "x"},
+)
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_call_that_is_quoted_is_no_refusal_of_its_tool(quoted: object) -> None:
+    tools = [{"name": "get"}, {"name": "mcp__a__b"}, {"name": "mcp__a__b-c"}]
+    body = json.dumps({"tools": tools}).encode()
+    text = json.dumps(quoted)
+    for words in (
+        f"the input does not begin with the last one: item 4 was {quoted!r}, is {{}}",
+        f"Invalid input: {text}",
+        f"Input should be a valid string, got {text} at messages[3]",
+        f"Conversation is invalid: {text[: len(text) - 4]}",
+        json.dumps({"error": {"message": f"cannot read {text}"}}),
+        f"validation error in [{text}, {text}]",
+        f"two at once: {quoted!r} and {text}",
+    ):
+        assert refused_tool(words, body) is None, words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Function call 'get' has invalid arguments",
+        "The tool call `get` has no output",
+        "No tool output found for function call mcp__a__b",
+        "messages.5.content.0.tool_use.name: 'get' is too short",
+        "missing tool_result for `mcp__a__b`",
+        "the custom_tool_call_output of 'get' is empty",
+        "unexpected item 'get'",
+        "'mcp__a__b' is unexpected here",
+    ],
+)
+def test_words_about_a_call_are_no_refusal_of_its_tool(words: str) -> None:
+    tools = [{"name": "get"}, {"name": "mcp__a__b"}, {"name": "mcp__a__b-c"}]
+    body = json.dumps({"tools": tools}).encode()
+    assert refused_tool(words, body) is None
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", "name": "get", "parameters": {"type": "object"}},
+        {"type": "function", "function": {"name": "get", "parameters": {}}},
+        {"name": "get", "description": "", "input_schema": {"properties": {}}},
+    ],
+)
+def test_a_tool_that_is_quoted_is_refused(tool: object) -> None:
+    body = json.dumps({"tools": [{"name": "put"}, {"name": "get"}]}).encode()
+    for words in (
+        f"invalid tool {tool!r}",
+        f"cannot read {json.dumps(tool)}: schema error",
+        f"a tool call failed before, and now the function 'get' is invalid: {RESPONSES_CALL}",
+        json.dumps({"error": {"message": f"schema: {tool!r}"}}),
+    ):
+        assert refused_tool(words, body) == "get", words
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"tools":7}', b'{"tools":[1,{}]}']
 )
