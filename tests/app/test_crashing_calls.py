@@ -1,6 +1,6 @@
 """An exception in a call is the output of that call: the turn, the session and the program go on.
 
-Tests `app/transcript.py`.
+Tests `app/transcript.py` and `protocol/bugs.py`.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """How the program starts and ends, and what it does with the terminal meanwhile.
 
-Tests `frontends/tui/screen.py`, `frontends/tui/terminal_run.py` and
-`frontends/tui/terminal_ui.py`.
+Tests `frontends/tui/screen.py`, `frontends/tui/terminal_run.py`, `frontends/tui/terminal_ui.py`
+and `process/terminal_child.py`.
 """
 
 import os

@@ -2,6 +2,8 @@
 
 The rule is plain: the net change of a path is its state before the turn against its state after
 it. In an ignored folder, whose files are not copied, it begins with the first patch of the path.
+
+Tests `patch/undo/patched_on_disk.py`.
 """
 
 import os
