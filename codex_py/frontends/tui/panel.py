@@ -507,10 +507,19 @@ class TextField(Panel[str | None]):
             control, height=self._field_rows, wrap_lines=True, dont_extend_height=True
         )
         sign = Window(FormattedTextControl("> "), width=2)
-        problem = FormattedTextControl(
-            lambda: [("class:warning", INDENT + self._problem)]
-        )
-        return HSplit([question, VSplit([sign, field]), Window(problem, height=1)])
+        problem = FormattedTextControl(lambda: joined(self._problem_rows()))
+        below = Window(problem, height=lambda: len(self._problem_rows()))
+        return HSplit([question, VSplit([sign, field]), below])
+
+    def _problem_rows(self) -> list[Fragments]:
+        """The rows of what is wrong with the text; one blank row while nothing is."""
+        if not self._problem:
+            return [[]]
+        rows, columns = panel_size()
+        text: Fragments = [("class:warning", self._problem)]
+        lines = indented(wrapped(text, columns - len(INDENT)))
+        # A row of the question and one of the field stay on the screen.
+        return list(ends_of(lines, max(1, rows - 2)))
 
     def _take_early_text(self, event: KeyPressEvent) -> None:
         """Write a text that comes during the hold, unless its key only repeats.
@@ -535,7 +544,7 @@ class TextField(Panel[str | None]):
 
     def _text(self) -> Fragments:
         rows, columns = panel_size()
-        room = rows - self._field_rows().max - 1
+        room = rows - self._field_rows().max - len(self._problem_rows())
         lines = wrapped(self._question, columns - len(INDENT))
         return joined(indented(ends_of(lines, max(1, room))))
 

@@ -122,11 +122,17 @@ class Panels:
         self._open.append(panel)
         self._none_open.clear()
         self._focus()
+        is_postponed = False
         try:
             return await panel.result
+        except Postponed:
+            # The same panel comes again later; it replaces no other one.
+            is_postponed = True
+            raise
         finally:
-            self._closed_at = time.monotonic()
-            self._closing_key = panel.last_key
+            if not is_postponed:
+                self._closed_at = time.monotonic()
+                self._closing_key = panel.last_key
             self._close(panel)
 
     def drawn(self) -> None:

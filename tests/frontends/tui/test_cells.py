@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.frontends.tui.cells.command import script_of
-from codex_py.frontends.tui.cells.item import user_cell
+from codex_py.frontends.tui.cells.item import steered_cell, user_cell, worked_cell
 from codex_py.frontends.tui.cells.layout import WHOLE, output
 from codex_py.frontends.tui.theme import Theme
 from codex_py.process.output import HeadTailBuffer
@@ -469,3 +469,13 @@ def test_a_fold_of_what_is_kept_whole_says_nothing_of_it() -> None:
     for count in (100, 20_000, 30_000, 200_001):
         mark = output("xy\n" * count, head=2, tail=3).plain.split("\n")[2]
         assert mark == f"… +{count - 5} lines (Ctrl-T)"
+
+
+def test_the_rows_of_a_remark_begin_below_each_other() -> None:
+    shown = Shown(20, Theme(color=False))
+    shown.transcript.print(worked_cell(40_000, now="12:54"))
+    shown.transcript.print(worked_cell(40_000, "stopped", DIFF, now="12:54"))
+    shown.transcript.print(steered_cell("Go on."))
+    rows = [row for row in shown.text.split("\n") if row.strip() and "Go on" not in row]
+    assert len(rows) > 4
+    assert all(row.startswith("  ") for row in rows)

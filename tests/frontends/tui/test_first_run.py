@@ -47,6 +47,27 @@ def _files_with(place: Workplace, text: str) -> list[str]:
     return [path.name for path in found if text.encode() in path.read_bytes()]
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (60, 20), (40, 12), (30, 12)])
+def test_the_reason_why_a_key_is_refused_is_on_the_screen_in_full(
+    begin: Begin, columns: int, rows: int
+) -> None:
+    with ScriptedServer([]):
+        program = begin(columns, rows)
+        program.wait_for("1. Paste an A")
+        program.type("k")
+        program.wait_for("Enter keeps it")
+        program.paste("sk-te st")
+        program.wait_for("********")
+        program.press("enter")
+        program.wait_for("This is no API key")
+        program.settle()
+        words = " ".join(program.text.split())
+        assert "blanks, several lines, or characters that no key can have." in words
+        at = program.text.index("This is no API key")
+        reason = program.text[at:].split("\n\n")[0].split("\n")
+        assert all(row.startswith("  ") for row in reason[1:])
+
+
 @pytest.mark.parametrize("is_on_page", [True, False])
 def test_a_key_is_kept_in_auth_json_and_nowhere_else(
     begin: Begin, place: Workplace, is_on_page: bool

@@ -335,7 +335,7 @@ def steered_cell(
     text: str, images: Sequence[str] = (), *, folds: bool = True
 ) -> RenderableType:
     """The cell of a prompt that was sent into a running turn."""
-    head = Text("  Sent into the turn, after a step:", "quiet")
+    head = Hanging("  ", Text("Sent into the turn, after a step:", "quiet"))
     return Group(head, user_cell(text, images, folds=folds))
 
 
@@ -421,7 +421,7 @@ def worked_cell(
 ) -> RenderableType:
     """The duration of a turn, its changes, and the time of its end."""
     parts = [f"Worked for {took(milliseconds)}", remark, counted(diff), now]
-    return Text("  " + " · ".join(filter(None, parts)), "quiet")
+    return Hanging("  ", Text(" · ".join(filter(None, parts)), "quiet"))
 
 
 def counted(diff: str) -> str:
