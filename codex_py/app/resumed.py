@@ -10,7 +10,7 @@ from codex_py.app.thread import (
     OpenThread,
     ThreadFile,
     base_instructions,
-    masked_lines,
+    line_masker,
     new_file,
     thread_context,
 )
@@ -126,7 +126,7 @@ def _read(
     # Open the writer first: under its lock, no other process can append after the read.
     file = None
     if is_continued:
-        file = RolloutWriter.resume(path, warn=setup.warn, masked=masked_lines(setup))
+        file = RolloutWriter.resume(path, warn=setup.warn, masked=line_masker(setup))
     is_answered = setup.options.begins_with_call
     try:
         stored = read_session(path, leaves_open=is_answered)

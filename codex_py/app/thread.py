@@ -73,7 +73,8 @@ def new_file(
 
     Args:
         continues: this file continues the thread that it is forked from.
-        provider: the provider of the items that name none; None: the configured one.
+        provider: the provider of the items that have none of their own; None stands for the
+            configured provider.
 
     Raises:
         SessionError: the file cannot be written.
@@ -98,16 +99,15 @@ def new_file(
         forked_from_id=forked_from,
         continues_id=forked_from if continues else None,
     )
-    masked = masked_lines(setup)
     return RolloutWriter.create(
-        config.home, meta, items, warn=setup.warn, masked=masked
+        config.home, meta, items, warn=setup.warn, masked=line_masker(setup)
     )
 
 
-def masked_lines(setup: SessionSetup) -> Callable[[bytes], bytes]:
-    """Return the function that masks a line of the session file.
+def line_masker(setup: SessionSetup) -> Callable[[bytes], bytes]:
+    """Return a function that removes keys from a line of the session file.
 
-    With `history.redact`, it removes keys.
+    Without `history.redact`, it returns the line unchanged.
     """
     if not setup.config.settings.history.redact:
         return bytes
@@ -162,12 +162,14 @@ def thread_context(
         timezone=timezone_name(environment),
     )
     required = config.requirements.keys.additional_developer_instructions
+    if required:
+        # By the tags, a resumed session finds out whether it has this text already.
+        end = ADMINISTRATORS.replace("<", "</")
+        required = f"{ADMINISTRATORS}\n{required}\n{end}"
     # The order is Codex's.
     developer = [
         config.developer_instructions,
-        # A tag marks this text, so that a continued thread is told too.
-        required
-        and f"{ADMINISTRATORS}\n{required}\n{ADMINISTRATORS.replace('<', '</')}",
+        required,
         permissions if config.settings.include_permissions_instructions else None,
     ]
     user = [agents.text, place if config.settings.include_environment_context else None]
@@ -208,16 +210,12 @@ def _named_session(setup: SessionSetup) -> Path | None:
         return None
     cwd = None if options.resume_all else config.cwd
     path = latest_session(config.home, cwd=cwd)
-    if (
-        path is None
-        and cwd is not None
-        and cwd.is_relative_to(worktrees_folder(config.home))
-        and (root := config.project_root) is not None
-        and (main := main_work_tree(root)) is not None
-    ):
+    if path is None and cwd is not None:
         # A new worktree has no session yet, so the main checkout is searched.
-        cwd = main / cwd.relative_to(root)
-        path = latest_session(config.home, cwd=cwd)
+        main = _in_main_checkout(config)
+        if main is not None:
+            cwd = main
+            path = latest_session(config.home, cwd=cwd)
     if path is None:
         place = "" if cwd is None else f" in {cwd}"
         raise SessionError(
@@ -225,6 +223,17 @@ def _named_session(setup: SessionSetup) -> Path | None:
             exit_code=ExitCode.USAGE,
         )
     return path
+
+
+def _in_main_checkout(config: Config) -> Path | None:
+    """The place of the working folder in the main checkout; None if it is in no worktree of ours."""
+    root = config.project_root
+    if root is None or not config.cwd.is_relative_to(worktrees_folder(config.home)):
+        return None
+    main = main_work_tree(root)
+    if main is None:
+        return None
+    return main / config.cwd.relative_to(root)
 
 
 def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:

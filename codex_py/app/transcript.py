@@ -47,8 +47,9 @@ class _Transcript:
         """The index of the last call in the current response that has an output so far."""
         self._encoded = encoded
         self._items: Sequence[dict[str, Any]] = [decode_json(item) for item in encoded]
-        self._outputs = _outputs(self._items)
-        self._calls = {output: call for call, output in self._outputs.items()}
+        self._output_of = _outputs(self._items)
+        """The indices of outputs, by those of their calls."""
+        self._call_of = {output: call for call, output in self._output_of.items()}
 
     def replay(self) -> list[event_items.ThreadItem]:
         """Return the thread items. Call this once."""
@@ -66,7 +67,7 @@ class _Transcript:
             case {"role": "user"}:
                 self._user(item, encoded)
             case {"type": "function_call_output" | "custom_tool_call_output"}:
-                self._answered = self._calls.get(index)
+                self._answered = self._call_of.get(index)
             case {"role": "assistant"} | {"type": "reasoning" | "web_search_call"}:
                 with suppress(MalformedItem):
                     for event in item_events(parse_item(item), self._past.next_id):
@@ -81,10 +82,10 @@ class _Transcript:
                 self._call(index, item, name, json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
                 self._call(index, item, name, {"input": text})
-            case {"type": "local_shell_call", "action": {"command": list(), **action}}:
+            case {"type": "local_shell_call", "action": {"command": list()} as action}:
                 folder = action.get("working_directory")
-                arguments = {"command": item["action"]["command"], "workdir": folder}
-                self._call(index, item, "local_shell", arguments)
+                given = {"command": action["command"], "workdir": folder}
+                self._call(index, item, "local_shell", given)
             case _:
                 self._fact(item)
 
@@ -111,13 +112,12 @@ class _Transcript:
     def _applied_patch(self) -> event_items.FileChange:
         """Return the item of the patch whose diff comes next in the file."""
         index = self._answered
-        if index is None:
+        if index is None and self._patches:
             # In older files the diffs come before the outputs of their response, in the order of
             # the calls.
-            index = next(iter(self._patches), -1)
-        patch = self._patches.pop(index, None)
-        if patch is not None:
-            return patch
+            index = next(iter(self._patches))
+        if index in self._patches:
+            return self._patches.pop(index)
         # A command applied the patch.
         id_ = self._past.next_id()
         return event_items.FileChange(id=id_, changes=[], status="completed")
@@ -154,21 +154,23 @@ class _Transcript:
             # The next response begins here.
             self._answered = None
             self._patches.clear()
-        if index in self._outputs:
-            answer = self._items[self._outputs[index]]
+        if index in self._output_of:
+            answer = self._items[self._output_of[index]]
         else:
             answer = {}
-        code, output = read_coded_text("".join(message_texts(answer.get("output"))))
+        text = "".join(message_texts(answer.get("output")))
+        error_code, output = read_coded_text(text)
         call_id = str(item.get("call_id") or item.get("id") or "")
         name = called_tool(str(item.get("namespace") or ""), name)
-        call = calls.PastCall(call_id, name, arguments, output, code)
+        call = calls.PastCall(call_id, name, arguments, output, error_code)
         tool = self._find_tool(name)
         if tool is None:
             shown = None
         else:
             shown = _replayed(tool, call, self._past)
-        if shown is None and code is not None:
-            shown = calls.failed_call(self._past.next_id(), name, call_id, code, output)
+        if shown is None and error_code is not None:
+            id_ = self._past.next_id()
+            shown = calls.failed_call(id_, name, call_id, error_code, output)
         if shown is not None:
             self._show(shown)
         if isinstance(shown, event_items.FileChange) and shown.status == "completed":

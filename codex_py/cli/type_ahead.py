@@ -67,9 +67,10 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     termios.tcsetattr(0, termios.TCSANOW, modes)
     # The number of bytes that were typed before. It includes a Ctrl-D in this mode only.
     waiting = fcntl.ioctl(0, termios.FIONREAD, bytes(4))
-    if not any(waiting):
-        # Enter gives a carriage return from now on. `raw_mode` takes the flag as a sign that
-        # earlier keys came as the terminal translates them.
+    has_input = waiting != bytes(4)
+    if not has_input:
+        # Enter gives a carriage return from now on. By this flag, `raw_mode` knows that the
+        # terminal has translated no key that it will read.
         modes[_IFLAG] &= ~termios.ICRNL
         termios.tcsetattr(0, termios.TCSANOW, modes)
     elif os.environ.get("TERM", "dumb") != "dumb":
@@ -96,8 +97,9 @@ def _begins_session(argv: Sequence[str]) -> bool:
         return True
     before = ""
     for word in argv:
-        is_value = word.startswith("-") or before in _WITH_VALUE
-        if not is_value and word.replace("-", "").isalpha():
+        is_option_or_value = word.startswith("-") or before in _WITH_VALUE
+        # The name of a command has letters and hyphens; a prompt mostly has blanks.
+        if not is_option_or_value and word.replace("-", "").isalpha():
             return False
         before = word
     return True

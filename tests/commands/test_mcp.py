@@ -460,6 +460,6 @@ def test_a_login_that_is_refused_is_told(home: Path) -> None:
         configure(home, web={"url": http.url})
         assert login(home, http)[::2] == (
             1,
-            "If your browser is on another machine, paste the address here that it ends at.\n"
+            "If your browser runs on another machine, paste here the address that it shows in the end.\n"
             "Error: could not log in to `web`: it was refused: access_denied: The user said no\n",
         )

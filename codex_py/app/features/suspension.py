@@ -78,7 +78,10 @@ class SuspendedApprovals:
         )
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Use the person's answer if nothing else decides, such as a hook."""
+        """Ask the other approvers, and approve what the person said yes to if none of them decides.
+
+        An `AbsentApprover` among them raises `TurnSuspended` for a question that nobody decided.
+        """
         try:
             return await self._approver.review(request)
         except TurnSuspended as error:
@@ -96,6 +99,7 @@ class SuspendedApprovals:
         return self
 
     async def _before_request(self) -> Sequence[Note]:
+        # An answer is for the call that the session ended with, which is past once a request is sent.
         self._answered_request = None
         return ()
 
@@ -174,9 +178,10 @@ class SuspendedApprovals:
         except TurnSuspended as error:
             # This context is the outermost: nothing is written to the session file, or to the
             # folder of the session, any more.
-            raise await asyncio.to_thread(self._suspended) from error
+            end = await asyncio.to_thread(self._leave_request)
+            raise end from error
 
-    def _suspended(self) -> CodexError:
+    def _leave_request(self) -> CodexError:
         """Write the request. Returns the error that the turn ends with."""
         folder = self._options.folder
         lifetime = timedelta(seconds=self._options.lifetime_s)

@@ -15,7 +15,7 @@ from codex_py.filesystem.private import lock, make_private, written_whole
 
 
 class ResultsFile:
-    """The results of a batch, open for this process alone until it ends."""
+    """The results of a batch. No other process can open them until this process ends."""
 
     def __init__(self, path: Path) -> None:
         """Open the file, and cut off a line that a kill left unfinished.
@@ -29,10 +29,11 @@ class ResultsFile:
         self._path = path
         self.folder = path.with_suffix("").absolute()
         self.ended: dict[str, tuple[str, str]] = {}
-        """The digest of the line and the status of each ended task, by its id."""
+        """Of each ended task, by its id: the digest of its line in the task file, and its status."""
         try:
             make_private(self.folder)
-            # Lock the folder, because the file may be replaced.
+            # Lock the folder, because the file may be replaced. The descriptor stays open, and with
+            # it the lock.
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
             lock(os.open(self.folder, flags), timeout_s=0)
             # Git must not take the agents' files in there for changes of a task.

@@ -88,7 +88,7 @@ class _Screen:
             browser.start()
         elif self._listens:
             tell(
-                "If your browser is on another machine, paste the address here that it ends at."
+                "If your browser runs on another machine, paste here the address that it shows in the end."
             )
 
     async def pasted(self) -> str:

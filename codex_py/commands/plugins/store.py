@@ -129,8 +129,10 @@ def _fetched(
     # The commit comes first in this file, and then a tab.
     fetched = (git.folder / "FETCH_HEAD").read_text("utf-8")
     commit, _, _ = fetched.partition("\t")
-    # List one tree at a time, without an index: a few objects can stand for billions of files.
+    # Not a checkout, which makes an index: a few objects can stand for billions of files. The output
+    # of git is limited.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    # One more than is allowed, so that `checked_files` refuses it.
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
     if sum(blob.size for blob in blobs) > MAX_BYTES:
         raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
@@ -325,6 +327,7 @@ def remove(home: Path, name: str) -> bool:
     root = plugins_folder(home) / name
     if not PLUGIN_NAME.fullmatch(name) or not os.path.lexists(root):
         return False
+    # The workspace is deleted at its end. By the move, the plugin goes at once, or not at all.
     with workspace(home) as made:
         if not root.is_symlink():
             root.chmod(0o700)

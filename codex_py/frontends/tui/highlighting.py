@@ -52,6 +52,8 @@ _COMMAND_WORD: Final = re.compile(
     r"(?:^|\|\|?|&&|;|\$\(|\b(?:then|do|else)\b)[ \t]*(?:\w+=\S*[ \t]+)*([^\s=|;&()<>'\"$#`]+)",
     re.MULTILINE,
 )
+"""Group 1 is the name of a program: at the start of a line, or behind `|`, `&&`, `;`, `$(` or `then`,
+and behind the variables that are set for it."""
 _OPTION: Final = re.compile(r"(?<=\s)--?[A-Za-z][\w-]*")
 
 
@@ -61,7 +63,7 @@ class _Names(SyntaxTheme):
     def get_style_for_token(self, token_type: tuple[str, ...]) -> Style:
         while token_type and token_type not in _STYLE_OF:
             token_type = token_type[:-1]
-        # A style's name, which the console knows, so that texts can be kept for any theme.
+        # The console takes the name of a style for the style. So a text that is kept fits each theme.
         return _STYLE_OF.get(token_type, "")  # pyright: ignore[reportReturnType]
 
     def get_background_style(self) -> Style:

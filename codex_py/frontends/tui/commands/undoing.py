@@ -104,17 +104,18 @@ async def carry_out(
     home = context.config.home
     cwd = context.config.cwd
 
-    def commit() -> str:
-        plan.commit()
-        return some_of([relpath(change.path, cwd) for change in plan.changes])
-
-    context.transcript.notice(f"{done}: {await asyncio.to_thread(commit)}")
+    await asyncio.to_thread(plan.commit)
+    context.transcript.notice(f"{done}: {_changed_files(plan, cwd)}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
     environment = context.ui.safe_environment
     problem = await asyncio.to_thread(undo_problem, home, cwd, environment)
     if problem:
         context.transcript.notice(problem)
+
+
+def _changed_files(plan: UndoPlan, cwd: Path) -> str:
+    return some_of([relpath(change.path, cwd) for change in plan.changes])
 
 
 async def _take_back(

@@ -43,8 +43,10 @@ class _Block(NamedTuple):
     folded: str
     """The text in the form in which names are compared: see `_folded`."""
     starts: Sequence[int] | None
-    """The place of each name in `folded`; None if it has the same place in `text`."""
+    """The place of each of `names` in `folded`; None if the places in `text` are the same, as of
+    ASCII: other names may become shorter or longer."""
     names: Sequence[str]
+    """The names as they are; empty if `starts` is None."""
 
     def name(self, start: int, end: int) -> str:
         """The name that is at this place in `folded`."""
@@ -77,7 +79,7 @@ class FileIndex:
         self._blocks: list[_Block] = []
         self._listed_at = float("-inf")
         self._listing: asyncio.Future[list[_Block]] | None = None
-        self._question = 0
+        self._search_number = 0
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         """The best paths that contain the letters of the query, the best first.
@@ -86,8 +88,8 @@ class FileIndex:
         A query that begins with `../` is searched in the one folder that it names.
         A new search ends the running one, which then finds nothing.
         """
-        self._question += 1
-        question = self._question
+        self._search_number += 1
+        number = self._search_number
         query = query.removeprefix("./")
         if query.startswith("../"):
             return await asyncio.to_thread(_beside, self._cwd, query, limit)
@@ -98,12 +100,12 @@ class FileIndex:
             # Wait only for the first list. A newer one is made in the background.
             if self._listed_at < 0:
                 await asyncio.shield(self._listing)
-        if question != self._question:
+        if number != self._search_number:
             return ()
         blocks = self._blocks
 
         def rank() -> list[str]:
-            return _ranked(query, limit, blocks, lambda: question != self._question)
+            return _ranked(query, limit, blocks, lambda: number != self._search_number)
 
         return await asyncio.to_thread(rank)
 
@@ -258,7 +260,8 @@ def _patterns(query: str) -> Iterator[re.Pattern[str]]:
     query = words[0]
     literal = re.escape(query)
     letters = "".join(f"[^\0{re.escape(x)}]*{re.escape(x)}" for x in query)
-    # A lookahead is not entered again: the folders of a path are not tried again one by one.
+    # Group 2 in a lookahead is an atomic group, which Python 3.11.2 cannot compile: once the folders
+    # of a path are found, they are not tried again one by one. Group 1 is the path.
     folders = r"(?=((?:[^\0/]*/)*))\2"
     if "/" not in query:
         yield re.compile(rf"\0({folders}{literal}[^\0/]*)(?=\0)")
