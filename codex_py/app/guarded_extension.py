@@ -92,6 +92,7 @@ class GuardedFeature:
             made: Any = self._feature(thread)
             if guard.keeps_errors and not isinstance(made, Extension):
                 # The session says so, as it does of what is not even a function.
+                _close_coroutine(made)
                 return made
             extension = guard.checked("its feature", made, _is_extension)
         return guard.guarded(extension)
@@ -168,9 +169,7 @@ class _Guard:
         wanted = check(value)
         if wanted is None:
             return value
-        if inspect.iscoroutine(value):
-            # Nothing will await this coroutine.
-            value.close()
+        _close_coroutine(value)
         found = "None" if value is None else type(value).__name__
         raise WrongResult(f"{self._name}: {what} returned {found}, not {wanted}")
 
@@ -294,6 +293,12 @@ class _Around(AbstractAsyncContextManager[object]):
         # The context has let the error through, which is not its own.
         assert error is not None
         raise error
+
+
+def _close_coroutine(value: Any) -> None:
+    """Close the result of an `async def`, which nothing will await."""
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 def _add_note(error: BaseException, note: str) -> None:

@@ -60,6 +60,8 @@ class SessionTools:
         self._rules = _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None
         """The timer that loads the tools."""
+        self._failure: BaseException | None = None
+        """The exception that `_load` could not raise in the turn."""
         self._loaded = None
         """The `ToolParts` once they are loaded; see `parts`."""
         self._confined = 0
@@ -87,11 +89,28 @@ class SessionTools:
         """Load the tools soon after a request was sent, unless its turn ends at once."""
         if self._loaded is None and self._waiting is None:
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(_LOAD_AFTER_S, lambda: self.parts)
+            self._waiting = loop.call_later(_LOAD_AFTER_S, self._load)
+
+    def _load(self) -> None:
+        """Load the tools between two steps of the turn, which gets the exception of an extension."""
+        try:
+            _ = self.parts
+        except BaseException as error:  # noqa: BLE001 - it is raised in the turn
+            self._failure = error
+
+    def _raise_failure(self) -> None:
+        failure = self._failure
+        self._failure = None
+        if failure is not None:
+            raise failure
 
     @property
     def parts(self):
-        """Return the `ToolParts`; they are loaded first if necessary."""
+        """Return the `ToolParts`; they are loaded first if necessary.
+
+        Raises what an extension raises when it is told that they are loaded.
+        """
+        self._raise_failure()
         if self._loaded is None:
             from codex_py.app.tool_parts import make_parts  # 13 ms
 
@@ -264,7 +283,9 @@ class SessionTools:
         """End the commands of a turn, and its plan."""
         try:
             yield
+            self._raise_failure()
         finally:
+            self._failure = None
             try:
                 await self.end_commands()
             except asyncio.CancelledError:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from codex_py import Agent
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, open_session
 from codex_py.config.config import load_config
@@ -19,7 +20,15 @@ from codex_py.errors import CodexError
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnStarted
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.prompts import Note
-from codex_py.testing import Reply, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    FakeModel,
+    Pause,
+    Reply,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
@@ -344,3 +353,60 @@ def test_a_plain_function_that_gives_a_coroutine_fails_its_turn(
         place.configure(server)
         with pytest.raises(TypeError, match="`loaded` returned coroutine, not None"):
             asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("a mistake"), SystemExit(3), CodexError("not today", code="mine")],
+    ids=repr,
+)
+@pytest.mark.parametrize("field_name", ["loaded", "find_tool"])
+def test_a_failure_while_the_model_thinks_ends_the_turn_too(
+    place: Workplace,
+    error: BaseException,
+    field_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The tools are loaded while the model thinks, and not in a step of the turn."""
+    pause = Pause()
+
+    def fails() -> Any:
+        if not pause.until.is_set():
+            pause.until.set()
+            raise error
+        return Extension().find_tool()
+
+    extension: Extension = Extension(**{field_name: fails})  # pyright: ignore[reportArgumentType]
+
+    async def main() -> str | None:
+        env = environment(place.home)
+        config = load_config(cwd=place.cwd, environment=env, flags={})
+        async with open_session(
+            config,
+            SessionOptions(),
+            environment=env,
+            extensions=[lambda _: extension],
+        ) as session:
+            raised: BaseException | None = None
+            try:
+                raised = (await session.run_turn("go")).error
+            except BaseException as bug:  # noqa: BLE001 - it is looked at below
+                raised = bug
+            assert raised is error
+            return (await session.run_turn("go on")).last_message
+
+    slow = [ev_created(), pause, *DONE]
+    with ScriptedServer([slow, DONE]) as server:
+        place.configure(server)
+        assert asyncio.run(main()) == "done"
+    assert caplog.messages == []
+
+
+def test_a_feature_that_is_async_leaves_no_warning(place: Workplace) -> None:
+    async def feature(_: Thread) -> Extension:
+        return Extension()
+
+    wrong: Any = feature
+    agent = Agent(FakeModel(), cwd=place.cwd, extensions=[wrong])
+    with pytest.raises(CodexError, match="feature is not a feature"):
+        agent.run_sync("go")
