@@ -37,9 +37,11 @@ class Submission:
     queued: bool = False
     """True: send it when the turn is over, not into it."""
     model: str | None = None
-    """The model for this turn alone, which then is a turn of its own; also `provider/model`."""
+    """The model for this prompt alone, also as `provider/model`. Such a prompt is never sent into a
+    running turn."""
     shown: str = ""
-    """The command to show in place of a long text of the program's own."""
+    """The command of the user for which the program has written `text`: it is shown instead. Empty
+    if the user wrote the text."""
 
 
 @dataclass(slots=True)
@@ -58,11 +60,13 @@ class _Text(Buffer):
     def save_to_undo_stack(self, clear_redo_stack: bool = True) -> None:
         super().save_to_undo_stack(clear_redo_stack)
         steps = self._undo_stack
-        if len(steps) > 2:
-            earlier_text, _ = steps[-3]
-            change = abs(len(self.text) - len(earlier_text))
-            if change < len(self.text) // _STEPS:
-                del steps[-2]
+        if len(steps) < 3:
+            return
+        # The last two steps become one if they change little together.
+        text_before, _ = steps[-3]
+        change = abs(len(self.text) - len(text_before))
+        if change < len(self.text) // _STEPS:
+            del steps[-2]
 
 
 class Composer:
@@ -123,7 +127,7 @@ class Composer:
 
     @property
     def vi_uses_escape(self) -> bool:
-        """True if Esc belongs to vi: it leaves the insert mode."""
+        """True if vi handles Esc: it leaves a mode, or cancels an operator such as `d`."""
         mode = self.vi_mode
         if mode == "NORMAL":
             return get_app().vi_state.operator_func is not None
@@ -131,11 +135,12 @@ class Composer:
 
     @property
     def contexts(self) -> Sequence[str]:
-        """The contexts of `tui.keymap` for the next key; empty if any key is text."""
+        """The contexts of `tui.keymap` for the next key; empty if vi waits for any character."""
         if self.vi_mode not in {"NORMAL", "VISUAL"}:
             return COMPOSING
         waiting = "".join(press.key for press in get_app().key_processor.key_buffer)
-        if waiting.endswith(tuple('fFtT"')):
+        # `fx` goes to the next `x`, and `"x` names a register.
+        if waiting.endswith(("f", "F", "t", "T", '"')):
             return ()
         has_operator = get_app().vi_state.operator_func is not None
         if has_operator and waiting in {"i", "a"}:
@@ -231,12 +236,13 @@ class Composer:
         if self._recalled == -1:
             self._draft = self.buffer.text
         self._recalled = place
-        text = "" if place == -1 else entries[place]
-        self._shown = self.attachments.fold(text, self._images.get(text, ()))
-        if text:
-            self._show(self._shown)
-        else:
+        if place == -1:
+            self._shown = ""
             self._show(self._draft)
+        else:
+            text = entries[place]
+            self._shown = self.attachments.fold(text, self._images.get(text, ()))
+            self._show(self._shown)
         # Otherwise the arrows would move in the suggestions.
         self.completion.close()
 

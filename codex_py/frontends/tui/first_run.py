@@ -61,11 +61,12 @@ async def first_run(
         CodexError: the choice could not be kept.
     """
     environment = ui.environment
-    pasted = field_of()
+    # The page fills this field if a key is pasted there. `_entered_key` then asks about it.
+    key_field = field_of()
     servers = await _local_servers(config, environment)
     keys = {key.provider: key for key in set_keys(config, environment)}
     while True:
-        page = partial(FirstPage, servers, pasted, list(keys.values()))
+        page = partial(FirstPage, servers, key_field, list(keys.values()))
         choice = await ui.panels.ask(page, about="How do you want to begin?")
         if choice == _LATER:
             return False
@@ -84,13 +85,13 @@ async def first_run(
             _choose_model(config, servers[choice], transcript)
             break
         else:
-            key = await _entered_key(ui, pasted)
+            key = await _entered_key(ui, key_field)
             if key:
                 store_key(config, key)
                 message = "API key saved. It is checked when you send a request."
                 transcript.notice(message)
                 break
-        pasted.reset()
+        key_field.reset()
     await _protect(ui, config, transcript)
     return True
 
@@ -175,7 +176,7 @@ class FirstPage(Choice[str]):
         take(text)
 
     def _meaning(self, typed: str) -> Callable[[], None]:
-        # The beginning of a key must not be shown: it waits for the rest.
+        # Unknown letters may begin a key, which must not be shown: they wait for the rest, or for Enter.
         return super()._meaning(typed) or partial(self.write, typed)
 
     def _enter(self) -> None:

@@ -43,10 +43,19 @@ _PASTE_END = "\x1b[201~"
 _CTRL_C = ("\x03", "\x1b[99;5u", "\x1b[27;5;99~")
 """The forms of Ctrl-C that terminals send."""
 
-# Strings are answers of the terminal, not keys.
+# The forms of sequences, after their Esc.
+_LINUX_F_KEY = r"\[\[[A-E]"
+"""F1 to F5 of the Linux console: `[[A`."""
+_MOUSE = r"\[M[^\x00-\x1f]{3}"
+"""A report of the mouse in its oldest form, with three characters behind the `M`."""
+_CSI = r"\[[0-?]*[ -/]*(?!(?<=\x1b\[)[\[M])[@-~]"
+"""All other keys and reports: `[A`, `[1;5C`. `[[` and `[M` begin the two forms above."""
+_SS3 = r"O[0-9;]*[ @-~]"
+"""Keys in the application mode: `OP`."""
 _STRING = r"\x1b[\]PX^_]"
+"""The beginning of a string. Strings are answers of the terminal, not keys."""
 _SEQUENCE = re.compile(
-    r"\x1b?\x1b(?:\[\[[A-E]|\[M[^\x00-\x1f]{3}|\[[0-?]*[ -/]*(?!(?<=\x1b\[)[\[M])[@-~]|O[0-9;]*[ @-~])"
+    rf"\x1b?\x1b(?:{_LINUX_F_KEY}|{_MOUSE}|{_CSI}|{_SS3})"
     rf"|{_STRING}[^\x00-\x1f\x9c]*(?:\x07|\x9c|\x1b\\)"
 )
 """A whole control sequence. Another Esc before it is Alt."""
@@ -58,11 +67,11 @@ _UNFINISHED = re.compile(
 _ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
 _OTHER_KEY = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 """The controls that texts do not have: all but Tab and the ends of lines."""
-_NOT_BEHIND = rf"(?<![{_OTHER_KEY}])"
-_TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x08\x1b\x7f]*{_NOT_BEHIND}")
+_NOT_AFTER_KEY = rf"(?<![{_OTHER_KEY}])"
+_TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x08\x1b\x7f]*{_NOT_AFTER_KEY}")
 """Characters that may be a text, with no such control at its ends. Backspace is always a key."""
-_IN_BURST = re.compile(rf"[^\x08\x1b\x7f]+{_NOT_BEHIND}")
-"""The rest of such a text, after something that came before."""
+_IN_BURST = re.compile(rf"[^\x08\x1b\x7f]+{_NOT_AFTER_KEY}")
+"""More of a text that has begun, so that such a control may be its first character."""
 _BACKSPACES = frozenset("\x08\x7f")
 _BROKEN_OFF = re.compile(
     rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*"
@@ -73,8 +82,10 @@ _BROKEN_OFF = re.compile(
 Translate: TypeAlias = Callable[[str, KeyNames, str], tuple[KeyNames, str]]
 """Returns the keys and the text to use in place of those that were read.
 
-Gets the name of a key that prompt-toolkit has none for, such as `ctrl-enter`, else an empty string;
-the keys; and their text.
+Args:
+    name: of a key that prompt-toolkit has no name for, such as `ctrl-enter`; else empty.
+    keys: as they were read.
+    text: of the keys.
 """
 _UNTRANSLATED = ((Keys.BracketedPaste,), (BURST,), (Keys.Escape,), ())
 """Texts, the Alt before another key, and no key."""
@@ -82,6 +93,8 @@ _UNTRANSLATED = ((Keys.BracketedPaste,), (BURST,), (Keys.Escape,), ())
 
 class KeyParser(Vt100Parser):
     """Reads keys out of a terminal's input.
+
+    A burst is text that comes faster than anybody types: a paste without the marks of one.
 
     Args:
         press: called with each key; Alt is `Keys.Escape` before the key that it is held with.
@@ -114,7 +127,7 @@ class KeyParser(Vt100Parser):
         super().__init__(press)
 
     def expect_cooked(self) -> None:
-        """Read the next input as the terminal changed it before `raw_mode`."""
+        """Expect that the next input was typed before `raw_mode`, and undo what the terminal did to it."""
         self._is_cooked = True
 
     def reset(self, request: bool = False) -> None:  # noqa: ARG002
@@ -170,7 +183,7 @@ class KeyParser(Vt100Parser):
         """True if this read does not continue the sequence that the last one left unfinished."""
         if apart_s > _REST_S:
             return True
-        # A busy program may read before it learns that nothing has followed for a while.
+        # A program that was busy reads this before it hears that the time of the Esc is over.
         is_key = _ESCAPE_AND_TEXT.match(self._unfinished + data) is not None
         return is_key and apart_s > ESCAPE_S
 
@@ -199,9 +212,9 @@ class KeyParser(Vt100Parser):
         return self._take_other(text, place)
 
     def _pass_key(self, *, is_last: bool) -> None:
-        """Let a key act in a burst: it ends the burst if it is the last one of the read.
+        """Let a key act that comes in a burst. The last one of a read ends the burst.
 
-        Else the burst goes on, and an Enter before the key is text.
+        After any other one the burst goes on, and the Enter that it has held back is text.
         """
         if is_last or not self._bursts.is_open:
             self.end_burst()
@@ -245,13 +258,17 @@ class KeyParser(Vt100Parser):
         else:
             text = None
         if text is None:
-            for character in typed:
-                self._press(plain(character), character)
+            # They were typed one by one.
+            self._press_each(typed)
         elif text.isprintable() and self.reads_commands():
-            for character in text:
-                self._press(plain(character), character)
+            self._press_each(text)
         elif text:
+            # An empty text means that all of it is held back for now.
             self._press((BURST,), text)
+
+    def _press_each(self, text: str) -> None:
+        for character in text:
+            self._press(plain(character), character)
 
     def _take_control(self, character: str, *, is_last: bool) -> None:
         """Handle a control character. Only the last one of a read can be a key in a burst."""
@@ -267,7 +284,10 @@ class KeyParser(Vt100Parser):
         self._press(plain(character), character)
 
     def _take_control_in_burst(self, character: str) -> None:
-        """Handle a control character that is part of a text. A Backspace takes back what it has."""
+        """Handle a control character in the middle of a text.
+
+        A Backspace is a key all the same: the text so far is reported before it.
+        """
         if character not in _BACKSPACES:
             self._take_typed(character, 0.0)
             return
@@ -292,13 +312,16 @@ class KeyParser(Vt100Parser):
                 color = sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c")
                 self._background(color)
             case _:
-                keys = keys_of(sequence)
-                data = ""
-                if keys:
-                    self._pass_key(is_last=is_last)
-                    if len(keys[-1]) == 1:
-                        data = keys[-1]
-                self._press(keys, data, enter_with_modifiers(sequence))
+                self._take_key(sequence, is_last=is_last)
+
+    def _take_key(self, sequence: str, *, is_last: bool) -> None:
+        keys = keys_of(sequence)
+        if not keys:
+            return
+        self._pass_key(is_last=is_last)
+        is_character = len(keys[-1]) == 1
+        data = keys[-1] if is_character else ""
+        self._press(keys, data, enter_with_modifiers(sequence))
 
     def _take_other(self, text: str, place: int) -> int:
         """Handle Esc before anything but a whole sequence. Returns the place after it."""
@@ -358,12 +381,14 @@ def _as_raw(data: str) -> str:
     """Convert input of a cooked terminal to input of a raw one."""
     # Linux keeps Ctrl-D as a zero byte.
     data = data.replace("\0", "\x04")
-    # Enter is a newline. Several lines may be a paste, which is never sent by itself; a report is
-    # not a line.
+    # Enter came as a newline.
     line, _, rest = data.partition("\n")
-    is_line = line and "\n" not in rest and rest[:1] in ("", "\x1b")
-    if is_line:
+    is_one_line = line != "" and "\n" not in rest
+    # A report of the terminal may follow the line.
+    is_whole = rest == "" or rest.startswith("\x1b")
+    if is_one_line and is_whole:
         return data.replace("\n", "\r")
+    # It may be a paste, which is never sent by itself.
     return data
 
 
@@ -419,8 +444,8 @@ def raw_mode(keyboard: Input) -> Generator[None]:
                 parser_of(keyboard).expect_cooked()
         yield
     if modes is not None:
-        # Input from here on is for the shell, which must find its lines whole. `take_keyboard`
-        # gives back the rest.
+        # Input from here on is for the shell, which must find its lines whole. The other modes are
+        # restored by `take_keyboard`.
         modes[0] |= termios.ICRNL
         modes[3] |= termios.ICANON | termios.ECHO
         with suppress(termios.error):

@@ -84,18 +84,21 @@ class Completion:
         self._task: asyncio.Task[None] | None = None
         self._then: Callable[[], None] | None = None
         """The work that waits for the search; see `after_search`."""
-        self._is_slow = False
+        self._says_that_it_searches = False
         self._tells_of_none = False
 
     @property
     def is_open(self) -> bool:
-        return bool(self._found) or self._is_slow
+        """True if suggestions are shown, or a message that they are being searched."""
+        return bool(self._found) or self._says_that_it_searches
 
     @property
     def is_shown(self) -> bool:
-        """True if suggestions are shown, or a message that there are none."""
-        is_none = self._tells_of_none and self._closed is None and self._task is None
-        return bool(self._found) or self._is_slow or is_none
+        """True if anything is shown: suggestions, or a message about them."""
+        tells_of_none = (
+            self._tells_of_none and self._closed is None and self._task is None
+        )
+        return self.is_open or tells_of_none
 
     @property
     def is_at_name(self) -> bool:
@@ -171,7 +174,7 @@ class Completion:
     def rows(self, width: int, height: int) -> list[Fragments]:
         """Make the rows of suggestions for a screen of this size."""
         if not self._found:
-            if self._is_slow:
+            if self._says_that_it_searches:
                 said = "looking for files"
             else:
                 said = "nothing found"
@@ -203,7 +206,7 @@ class Completion:
             found = await find()
         finally:
             slow.cancel()
-            self._is_slow = False
+            self._says_that_it_searches = False
         self._task = None
         self._show(found)
         then = self._then
@@ -219,7 +222,8 @@ class Completion:
             self._selected = 0
 
     def _say_slow(self) -> None:
-        self._is_slow = not self._found
+        # Suggestions for what was written before stay in view instead.
+        self._says_that_it_searches = not self._found
         self._changed()
 
     def _stop(self) -> None:
@@ -297,8 +301,8 @@ def file_source(files: FileIndex) -> Source:
         paths = await files.search(word.removeprefix('"'), _MAX_FILES)
         return [Suggestion(path, quoted(path)) for path in paths]
 
-    word = _word_after("@", r'"[^"\n]*|\S*')
-    return Source(word, lambda word: partial(search, word))
+    pattern = _word_after("@", r'"[^"\n]*|\S*')
+    return Source(pattern, lambda word: partial(search, word))
 
 
 def _word_after(sign: str, word: str = r"\S*") -> re.Pattern[str]:
