@@ -35,7 +35,7 @@ class Outcome(Generic[_T]):
 
 
 async def outcome_of(operation: Coroutine[Any, Any, _T]) -> Outcome[_T]:
-    """Do the operation, for a task that raises nothing.
+    """Await the operation and return its outcome, even if it raises, so that its task raises nothing.
 
     A task that raises `SystemExit` or `KeyboardInterrupt` ends its loop before anybody who awaits
     the task gets the exception.
@@ -49,7 +49,8 @@ async def outcome_of(operation: Coroutine[Any, Any, _T]) -> Outcome[_T]:
 class HostedSession:
     """A session, open or closed.
 
-    The task that holds it also closes it, as when a loop ends and cancels its tasks.
+    One task opens, holds and closes it. If that task is cancelled, for example because the loop ends,
+    it closes the session too.
     """
 
     def __init__(self) -> None:
@@ -77,8 +78,8 @@ class HostedSession:
             session = await asyncio.shield(self._opened)
             self._session = session
         except BaseException:
-            # For instance, the client has left. There are no choices of a session to keep, as the
-            # subclass does.
+            # The client has left, or the session did not open. So there are no choices to keep, as the
+            # `close` of the subclass does.
             await HostedSession.close(self)
             raise
         return session
@@ -116,7 +117,7 @@ class HostedSession:
     def let_close(self) -> None:
         """Start to close the session, without waiting.
 
-        A session that is still opening is not opened.
+        If the session is still being opened, that is cancelled.
         """
         self._closing.set()
         if self._host is not None and not self._opened.done():
@@ -133,9 +134,10 @@ class HostedSession:
                 raise
             if isinstance(error, asyncio.CancelledError):
                 if is_cancelled():
+                    # Nobody waits for the session any more.
                     self._opened.cancel()
                     raise
-                # Nobody has left: a function that opens the session was itself cancelled.
+                # The opening raised it by itself. Whoever waits would take it for a cancellation of his.
                 bug = RuntimeError(f"the session was not opened: {error!r}")
                 bug.__cause__ = error
                 error = bug

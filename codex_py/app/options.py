@@ -26,7 +26,7 @@ McpStartupWait: TypeAlias = Callable[
 """Waits for MCP servers to start, or for a limited time. Gets a function that lists the pending
 ones, and an awaitable that completes when none are."""
 Connect: TypeAlias = Callable[[Provider], ModelClient]
-"""Makes a client of the thread for a provider."""
+"""Makes a client of the thread that asks a given provider."""
 OpenChild: TypeAlias = Callable[
     [Thread, NewChild, Config, str | None], AbstractAsyncContextManager[Session]
 ]
@@ -46,14 +46,14 @@ class Suspension:
     key: bytes
     """The key that signs the requests."""
     answer: Path | None = None
-    """The request that a person has decided on; with `resume`. The session continues with its
-    call."""
+    """The file of the request that a person has decided on. It goes with `resume`: the session
+    continues with the call of the request."""
     is_approved: bool = False
     """The person's decision."""
     because: str | None = None
     """The reason of a refusal, for the model."""
     options: tuple[str, ...] = ()
-    """The words of the command line that continues with the call, for the message that shows it."""
+    """The options of this run, for the command that the user is told for continuing with the call."""
 
 
 @frozen
@@ -73,8 +73,8 @@ class SessionOptions:
     resume_all: bool = False
     """Let `resume_last` find the newest session of any working directory."""
     needs_own_worktree: bool = False
-    """Refuse to continue the session of a git worktree in another folder: the user has named no
-    folder for it."""
+    """Raise an error, instead of continuing here, if the session to continue works in a git worktree
+    of its own. It is set unless the user has chosen a folder."""
     parent: ParentThread | None = None
     """The parent, if the session is a child."""
     history: tuple[EncodedItem, ...] = ()
@@ -88,8 +88,8 @@ class SessionOptions:
     record: Path | None = None
     """Write the exchange with the model to this tape."""
     bundle: Callable[[Callable[[int], str]], None] | None = None
-    """Called when a turn ends well, with a function. The function makes the turn's change bundle
-    for an exit code; see `patch.bundle`."""
+    """Called after each turn that ends well. It gets a function that returns the change bundle of the
+    turn for an exit code; see `patch.bundle`."""
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     transport: Any = None
@@ -138,7 +138,7 @@ class SessionSetup:
     warn: Callable[[str], None]
     """Shows the user a warning; each text once."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """See `Approvals`."""
+    """Held while the user is asked, so that a session and its children ask one question at a time."""
     backend_problems: dict[str, str | None] = field(
         default_factory=dict[str, "str | None"]
     )
@@ -148,11 +148,11 @@ class SessionSetup:
     """The changes that the sandboxes of a session and its children make to folders, for its
     undo."""
     shell_snapshots: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    """The user's login shell as a session knows it, for its children; see `LoginShell`."""
+    """What a session has found out about the user's login shell, for its children; see `LoginShell`."""
     network: NetworkReport = field(default_factory=NetworkReport)
-    """Reports on the commands of a session and its children that may reach only some hosts."""
+    """Reports which hosts the commands of a session and its children could not reach."""
     connect: Connect | None = None
-    """Makes a client for another provider of the thread. None before there is a thread; the
-    factories of features have one."""
+    """Makes a client of the thread for another provider. None before there is a thread; the factories
+    of features have one."""
     open_child: OpenChild | None = None
     """Opens a child session of this one. None before there is a thread."""

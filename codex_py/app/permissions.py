@@ -32,8 +32,8 @@ class Permissions:
     ) -> Choices:
         """Return the choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
         sandbox = replace(config, sandbox_mode=self.sandbox).sandbox_policy(add_dirs)
-        # The mode is kept as it was chosen: the code that uses it reports if the administrator
-        # forbids it.
+        # `Config.sandbox_policy` replaces a mode that the administrator forbids. Here it stays as it was
+        # chosen: whoever applies it reports the error.
         sandbox = replace(sandbox, mode=self.sandbox)
         return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
 
@@ -45,7 +45,8 @@ class Permissions:
         For the arguments, see `given_to`.
         """
         chosen = self.given_to(choices, config, add_dirs)
-        return self.are_those_of(config.requirements.held_choices(chosen))
+        permitted = config.requirements.held_choices(chosen)
+        return self.are_those_of(permitted)
 
 
 def allowed_permissions(

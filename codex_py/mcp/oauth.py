@@ -140,7 +140,8 @@ class LoginFlow:
             ) from error
 
     async def _check_server(self, _: httpx2.Request | None = None) -> None:
-        """Check that the authorization server is safe to use, as far as the flow knows it by now.
+        """Check the authorization server and its token. Runs before each request, because the flow
+        learns the address, the metadata and the token one after another.
 
         Without PKCE, anyone who sees the code could use the login.
 
@@ -168,7 +169,8 @@ class LoginFlow:
     def _check_address(self, address: str) -> None:
         """Refuse an authorization server without https, unless both servers are on this machine.
 
-        Codes and tokens would be sent in clear, or to any program here that the MCP server names.
+        Without https, others could read codes and tokens on their way. And an MCP server elsewhere must
+        not have them sent to a program on this machine.
         """
         url = httpx2.URL(address)
         own_url = httpx2.URL(self.url)
@@ -285,6 +287,7 @@ def _brief(error: OAuthFlowError) -> str:
     """
     if isinstance(error.__context__, ValidationError):
         return _WRONG
+    # The SDK writes what failed, the status in brackets, and the body of the answer.
     text, separator, body = str(error).partition("): ")
     if separator:
         fields = json_object(body)

@@ -71,6 +71,7 @@ def silence_sdk() -> None:
 
     Errors reach us as exceptions, and the lines of its log may contain secrets.
     """
+    # The SDK's transport over standard input logs as `client`.
     for name in ("client", "mcp"):
         logger = logging.getLogger(name)
         if not logger.handlers:
@@ -79,9 +80,9 @@ def silence_sdk() -> None:
 
 
 class _Deferred(ModuleType):
-    """A package whose `__init__` runs on the first access to a missing name.
+    """A package whose `__init__` runs on the first access to a name that it would define.
 
-    Other code in this process may use the whole SDK.
+    It has to run then: other code in this process may use all of the SDK.
     """
 
     def __getattr__(self, name: str) -> Any:

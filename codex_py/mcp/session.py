@@ -47,6 +47,7 @@ async def open_session(
                 raise RequestFailed(text, "ConnectionLost") from error
             reason = _without_report(error.message)
             raise RequestFailed(f"refused the handshake: {reason}") from error
+        # The SDK raises a `RuntimeError` for a version of the protocol that it does not know.
         except (ValidationError, RuntimeError) as error:
             text = f"is no MCP server that we know: {_brief(error)}"
             raise RequestFailed(text) from error
@@ -67,7 +68,7 @@ async def _send(
     params: Mapping[str, Any],
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
-    """Send one request; see `McpSession.send`. Tells the connection if it is lost."""
+    """Send one request; see `McpSession.send`. A loss is reported to `connection`."""
     options: CallOptions = {}
     if on_progress is not None:
 

@@ -31,7 +31,8 @@ class HttpTransport:
     url: str
     headers: Mapping[str, str]
     make_auth: MakeAuth | None = None
-    """Signs the requests. It is called once for each connection, when the SDK is loaded."""
+    """Makes the `Auth` that signs the requests. It is called once for each connection, after the SDK
+    was loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

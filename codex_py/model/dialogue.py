@@ -1,8 +1,8 @@
 """A history as a dialogue in turns: the model's texts and calls, the results of the calls, and
 messages to the model.
 
-Wires that group messages differently from the items of the Responses API translate a dialogue. It
-keeps their common rules for every history: each call has exactly one result, in the turn after it
+It is for wires that group messages differently from the items of the Responses API. For any history,
+a dialogue keeps the rules that these wires have in common: each call has exactly one result, in the turn after it
 and in the order of the calls; a result without a call is left out; a message between a call and its
 result comes after the result.
 """
@@ -166,8 +166,9 @@ class Dialogue:
 
         Without `images`, a note replaces each image.
         """
-        is_same, new = self._history.grow(items, (model, images))
-        if not is_same:
+        is_continued, new = self._history.grow(items, (model, images))
+        if not is_continued:
+            # It is another history, or for another model: read it from its beginning.
             self._model = model
             self._images = images
             self._clear()
@@ -236,13 +237,16 @@ class Dialogue:
         return None
 
     def _model_turn(self) -> ModelTurn:
-        """The turn for the model's next item: a new one after results or a message."""
+        """The turn that the model's next item belongs to.
+
+        A new one begins if all calls of the last one have results, or if a message came.
+        """
         last = self._turns[-1] if self._turns else None
         if isinstance(last, ModelTurn) and not self._waiting:
             is_answered = bool(last.results) and None not in last.results
             if not is_answered:
                 return last
-        # Calls that are still open get no result any more.
+        # If messages wait, the calls before them get no results any more: the model has gone on.
         self._release_waiting()
         turn = ModelTurn()
         self._turns.append(turn)

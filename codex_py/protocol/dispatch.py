@@ -205,7 +205,7 @@ def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
         paths = tool.changes(use.params, use.context.cwd)
     if paths is None:
         return None
-    return [path for path in paths if _can_exist(path)]
+    return tuple(path for path in paths if _can_exist(path))
 
 
 def _can_exist(path: Path) -> bool:

@@ -63,9 +63,10 @@ def local_settings(
         ConfigError: the server is unknown.
         ModelError: no server runs, or the server has no model.
     """
-    named = split_model(model or "", LOCAL_PROVIDERS)
-    if named is not None and wanted in {None, named[0]}:
-        wanted, model = named
+    # A model may name its server: `ollama/gpt-oss:20b`.
+    server_and_model = split_model(model or "", LOCAL_PROVIDERS)
+    if server_and_model is not None and wanted in {None, server_and_model[0]}:
+        wanted, model = server_and_model
     if wanted is not None and wanted not in LOCAL_PROVIDERS:
         raise ConfigError(
             f"`oss_provider`: {wanted!r} is no local provider; use one of"
@@ -126,19 +127,18 @@ def listed_models(
         raise _unavailable(
             f"{provider.name} at {_at(provider)} cannot be read: {reason}"
         )
-    try:
-        if is_packed(encoding):
-            body = _unpacked(body, encoding)
-        data: Any = json.loads(body)
-        entries = data["data"]
-        if status == 200:
-            return [_model(entry) for entry in entries]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        pass
     if status in {401, 403}:
         raise _unavailable(
             f"{provider.name} at {_at(provider)} wants a key (status {status})"
         )
+    if status == 200:
+        try:
+            if is_packed(encoding):
+                body = _unpacked(body, encoding)
+            data: Any = json.loads(body)
+            return [_model(entry) for entry in data["data"]]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            pass
     raise _unavailable(
         f"what answers at {_at(provider)} is no {provider.name} (status {status})"
     )
@@ -205,9 +205,9 @@ def _chosen(
     """
     # A model for embeddings cannot answer.
     answering = [each for each in models if "embed" not in each.id.lower()]
-    wanted = _USUAL_MODELS.get(name) if model is None else model
+    preferred = _USUAL_MODELS.get(name) if model is None else model
     for each in answering:
-        if each.id == wanted:
+        if each.id == preferred:
             return each
     if model is not None:
         # The server may have more models than it lists: some load a model when it is asked for.

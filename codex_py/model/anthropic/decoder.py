@@ -71,9 +71,10 @@ class AnthropicDecoder(BuildingDecoder):
         event = parse_event(data)
         if event is None:
             return
-        # `message` is also the name of an event that has none.
-        has_name = name != "message" or isinstance(event.get("content"), list)
-        if has_name:
+        # An event without a name gets `message`, the default of SSE. One that is called so has content.
+        is_unnamed = name == "message" and not isinstance(event.get("content"), list)
+        if not is_unnamed:
+            # A type of its own wins.
             event = {"type": name, **event}
         self._take(event)
 
@@ -159,6 +160,11 @@ class AnthropicDecoder(BuildingDecoder):
             self._signatures.setdefault(index, []).append(signature)
 
     def _end_block(self, index: int) -> None:
+        """End a block of the message.
+
+        Texts and reasoning stay open until a call or the message ends: if the stream breaks off before
+        that, the next attempt answers from the beginning.
+        """
         piece = self._pieces.pop(index, None)
         if piece is None:
             return
@@ -166,20 +172,24 @@ class AnthropicDecoder(BuildingDecoder):
         signature = "".join(self._signatures.pop(index, ()))
         if signature:
             piece.data["signature"] = piece.data.get("signature", "") + signature
-        given = block.get("input")
-        if piece.kind == "function_call" and not piece.text and given:
+        match piece.kind:
+            case "function_call":
+                self._end_call(piece, block.get("input"))
+            case "opaque":
+                streamed = as_object(json_or(piece.text, None))
+                if streamed:
+                    block = {**block, "input": streamed}
+                piece.data["blocks"] = [block]
+            case _:
+                pass
+
+    def _end_call(self, piece: Piece, given: object) -> None:
+        """End a call. `given`: the arguments from the start of its block, which may be empty."""
+        if given and not piece.text:
             piece.replace(encode_json(given).decode())
-        if piece.kind not in {"opaque", "function_call"}:
-            return
-        streamed = as_object(json_or(piece.text, None))
-        if piece.kind == "opaque":
-            if streamed:
-                block = {**block, "input": streamed}
-            piece.data["blocks"] = [block]
-        elif streamed:
-            # Without a call, wait for the end of the message: if the stream breaks off, the next
-            # attempt then answers from the beginning. A call without arguments, or with unreadable
-            # ones, may have been cut by the limit of the output.
+        # Arguments that are missing or unreadable may have been cut by the limit of the output.
+        has_arguments = bool(as_object(json_or(piece.text, None)))
+        if has_arguments:
             self._close_until(piece)
 
     def _close_until(self, last: Piece) -> None:
@@ -209,11 +219,11 @@ class AnthropicDecoder(BuildingDecoder):
                 explanation = plain_line(text_field(self._stop_details, "explanation"))
                 message = explanation or "the model refused to answer"
                 self._fail(ModelError(message, code="content_filter"))
-            case reason:
-                # A server tool took longer than a response: a request with the same history
-                # continues it.
-                end_turn = False if reason == "pause_turn" else None
-                self._complete(self._total(), end_turn=end_turn)
+            case "pause_turn":
+                # A server tool still runs: the next request, with the same history, continues it.
+                self._complete(self._total(), end_turn=False)
+            case _:
+                self._complete(self._total())
 
     def _total(self) -> Usage:
         fresh = self._usage.get("input_tokens", 0)

@@ -70,16 +70,17 @@ class ChatDecoder(BuildingDecoder):
         self._is_in_tag = False
         """True after the opening tag, until the closing one."""
         self._seeks_closing = True
-        """True while a closing tag without an opening one may come: some templates put that one
+        """True while a closing tag without an opening one may come: some templates put the opening tag
         into the prompt."""
         self._end = ""
-        """The last characters of the text, which may contain the beginning of a closing tag."""
+        """The last characters of the text: the beginning of a closing tag, or a whole one that waits for
+        the text behind it."""
         self._reason: str | None = None
         """The finish reason, once it has come."""
         self._usage: JsonObject = {}
         self._lacks_choice = False
         """True after chunks with empty `choices`, until one has a choice."""
-        self._is_counted = False
+        self._ends_with_usage = False
         """True if the last chunk had only the usage. Servers send such a chunk only after a
         complete answer."""
 
@@ -116,13 +117,15 @@ class ChatDecoder(BuildingDecoder):
         self._reason = text_field(choice, "finish_reason") or self._reason
         is_whole = "choices" in chunk and chunk.get("object") == "chat.completion"
         is_failed = self._reason in _FAILED
-        # After any other reason the usage may follow.
-        if is_whole or is_failed or (self._reason is not None and self._usage):
+        # After a usual reason the usage follows.
+        has_all = self._reason is not None and bool(self._usage)
+        if is_whole or is_failed or has_all:
             self._finish("")
 
     def _take_usage(self, chunk: JsonObject, choice: JsonObject) -> None:
         usage = object_field(chunk, "usage") or object_field(choice, "usage")
-        self._is_counted = bool(usage) and chunk.get("choices") == []
+        self._ends_with_usage = bool(usage) and chunk.get("choices") == []
+        # That of Groq comes with the finish reason.
         usage = usage or object_field(object_field(chunk, "x_groq"), "usage")
         if usage:
             self._usage = usage
@@ -135,10 +138,10 @@ class ChatDecoder(BuildingDecoder):
         else:
             text = "".join(text_field(part, "text") for part in objects(content))
         if text:
-            self._say(text)
+            self._take_text(text)
         refusal = text_field(delta, "refusal")
         if refusal:
-            piece = self._speaking()
+            piece = self._message_piece()
             piece.is_refusal = True
             self._out.write(piece, refusal)
         for call in objects(delta.get("tool_calls")):
@@ -154,36 +157,36 @@ class ChatDecoder(BuildingDecoder):
             text = text_field(fields, "text") or text_field(fields, "content")
             thought = text or text_field(delta, name)
             if thought:
-                self._think(thought, name)
+                self._write_reasoning(thought, name)
                 # Some relays send the same text under two names.
                 break
         details = objects(delta.get("reasoning_details"))
         if details:
-            data = self._thinking("reasoning_details").data
+            data = self._reasoning_piece("reasoning_details").data
             # There can be a detail for each token: do not copy those before.
             known: list[JsonObject] = data.setdefault("details", [])
             known += details
 
-    def _think(self, text: str, name: str) -> None:
-        self._out.write(self._thinking(name), text)
+    def _write_reasoning(self, text: str, name: str) -> None:
+        self._out.write(self._reasoning_piece(name), text)
 
-    def _thinking(self, name: str) -> Piece:
+    def _reasoning_piece(self, name: str) -> Piece:
         """The reasoning of the response. `name`: the field that it comes in, if it begins now."""
         if self._thought is None:
             self._thought = self._out.begin("reasoning")
             self._thought.data["field"] = name
         return self._thought
 
-    def _speaking(self) -> Piece:
+    def _message_piece(self) -> Piece:
         """The message of the response, which may begin now."""
         if self._message is None:
             self._message = self._out.begin("message")
         return self._message
 
-    def _say(self, text: str) -> None:
+    def _take_text(self, text: str) -> None:
         """Take text. Text between `<think>` tags at the beginning of the answer is reasoning."""
         if self._head is None:
-            self._speak(text)
+            self._write_text(text)
             return
         self._head += text
         if not self._is_in_tag:
@@ -198,22 +201,22 @@ class ChatDecoder(BuildingDecoder):
         if not closing:
             thought = _before_tag(thought)
             self._head = self._head[len(thought) :]
-            self._think_aloud(thought)
+            self._write_tagged_reasoning(thought)
             return
         self._head = None
-        self._think_aloud(thought.rstrip())
+        self._write_tagged_reasoning(thought.rstrip())
         rest = rest.lstrip()
         if rest:
-            self._speak(rest)
+            self._write_text(rest)
 
-    def _speak(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         """Take text that is not in a tag at the beginning of the answer."""
         if self._message is None and not self._seeks_closing:
             # The answer begins after the closing tag.
             text = text.lstrip()
             if not text:
                 return
-        self._out.write(self._speaking(), text)
+        self._out.write(self._message_piece(), text)
         if self._seeks_closing:
             self._end += text
             if _CLOSING in self._end:
@@ -242,23 +245,23 @@ class ChatDecoder(BuildingDecoder):
         self._message = None
         rest = rest.lstrip()
         if rest:
-            self._out.write(self._speaking(), rest)
+            self._out.write(self._message_piece(), rest)
 
-    def _think_aloud(self, text: str) -> None:
+    def _write_tagged_reasoning(self, text: str) -> None:
         """Take text from between the tags."""
         if self._thought is None:
             text = text.lstrip()
         if text:
-            self._think(text, THINK_TAG)
+            self._write_reasoning(text, THINK_TAG)
 
     def _flush_head(self) -> None:
         """Take the text that was held back: no tag can follow."""
         head = self._head
         self._head = None
         if head and self._is_in_tag:
-            self._think_aloud(head)
+            self._write_tagged_reasoning(head)
         elif head:
-            self._speak(head)
+            self._write_text(head)
         self._split_at_closing(is_end=True)
 
     def _finish(self, cause: str) -> None:
@@ -266,7 +269,7 @@ class ChatDecoder(BuildingDecoder):
         reason = self._reason
         self._flush_head()
         usage = _usage(self._usage)
-        is_end_told = self._is_counted and not self._calls.is_cut
+        is_end_told = self._ends_with_usage and not self._calls.is_cut
         is_cut = cause.startswith("stream") and not is_end_told
         if reason is None and (is_cut or self._out.is_empty):
             if self._lacks_choice:
@@ -291,7 +294,11 @@ class ChatDecoder(BuildingDecoder):
 
 
 def _is_mention_of_tag(before: str, rest: str) -> bool:
-    """True if the closing tag between these texts belongs to the answer: it is not alone."""
+    """True if the closing tag between these texts is part of the answer.
+
+    That is so if there is other text on both sides of it in its line, if an opening tag comes before
+    it, or if it is in code.
+    """
     follows_line = before.endswith("\n")
     ends_line = not rest or rest.startswith(("\n", "\r"))
     if not follows_line and not ends_line:
@@ -351,8 +358,8 @@ class _Calls:
             self._last = piece
         if index is not None:
             self._by_index[index] = piece
+        # An id that another call has already is ignored: the call gets a new one later.
         if call_id and not piece.call_id and call_id not in self._by_id:
-            # If another call has this id already, this call gets a new one later.
             piece.call_id = call_id
             self._by_id[call_id] = piece
         if self._continues_name(piece, index, name):
@@ -405,11 +412,14 @@ class _Calls:
             return known
         if known.name and name != known.name:
             return None
-        # Some servers give every call the same index, or none; others repeat the name in an empty
-        # chunk at the end.
-        has_more = index is None or bool(function.get("arguments"))
-        is_next = not call_id and has_more and _is_complete(known)
-        return None if is_next else known
+        # The same name again may begin another call: some servers give every call the same index, or
+        # none. Others only repeat the name, in an empty chunk at the end.
+        if call_id or not _is_complete(known):
+            return known
+        only_repeats = index is not None and not function.get("arguments")
+        if only_repeats:
+            return known
+        return None
 
     def _continues_name(
         self,

@@ -131,22 +131,24 @@ class ChatWire(ProfiledWire):
             role = "developer" if self._profile.openai_fields else "system"
             system = {"role": role, "content": "\n\n".join(texts)}
             messages.append(encode_json(system))
-        # The content of the next user message, and the last message in it.
-        told: list[JsonObject] = []
+        # Messages to the model that follow each other become one user message. These are its parts, and
+        # the last one of these messages.
+        user_parts: list[JsonObject] = []
         last: InputMessage | None = None
         is_after_tool = False
         for turn in turns:
             if isinstance(turn, InputMessage):
-                told += turn.parts
+                user_parts += turn.parts
                 last = turn
                 continue
-            messages += self._user(told, last, is_after_tool=is_after_tool)
-            said, result_images = self._said(turn)
-            messages += said
-            told = list(result_images)
+            messages += self._user(user_parts, last, is_after_tool=is_after_tool)
+            of_model, result_images = self._said(turn)
+            messages += of_model
+            user_parts = list(result_images)
             last = None
             is_after_tool = bool(turn.calls)
-        return [*messages, *self._user(told, last, is_after_tool=is_after_tool)]
+        end = self._user(user_parts, last, is_after_tool=is_after_tool)
+        return [*messages, *end]
 
     def _user(
         self,
@@ -165,6 +167,7 @@ class ChatWire(ProfiledWire):
         """
         if not parts:
             return []
+        # A history only grows. So as many parts before `last` are the same ones.
         key = (len(parts), is_after_tool)
         if last is not None and last.encoded is not None:
             known_key, known = last.encoded
@@ -203,6 +206,7 @@ class ChatWire(ProfiledWire):
             return None
         thoughts = [block for block in turn.blocks if isinstance(block, Thought)]
         fields = self._past_reasoning(thoughts)
+        # That is no field of the API: the reasoning came within the text, and goes back there.
         thought = fields.pop(THINK_TAG, "")
         if thought:
             text = f"<think>{thought}</think>\n\n{text}"
@@ -229,6 +233,7 @@ class ChatWire(ProfiledWire):
                 fields["reasoning_details"] = [*earlier, *details]
         if policy == "required" and self._profile.reasoning_field not in fields:
             text = "\n\n".join(thought.text for thought in thoughts if thought.text)
+            # Servers that require the field do not accept it empty.
             fields[self._profile.reasoning_field] = text or " "
         return fields
 

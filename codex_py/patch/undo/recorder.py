@@ -483,7 +483,8 @@ class TurnRecorder:
         """
         self.loss = None
         self.unrecorded = ""
-        if self._gave_up:
+        # Nobody expects a record of a whole home.
+        if self._gave_up and not self._snapshots.store.is_no_project:
             self.unrecorded = _known_problem(self._snapshots) or self._problem
         try:
             if self._has_run and self._running is not None:

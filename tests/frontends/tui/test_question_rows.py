@@ -17,6 +17,7 @@ from prompt_toolkit.application.current import set_app
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import fragment_list_to_text
 from prompt_toolkit.input import DummyInput
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -63,7 +64,7 @@ def draw(
         )
         panel = make()
         call: Any = panel.keys.get_bindings_for_keys((Keys.ControlT,))[-1]
-        call.handler(None)
+        call.handler(SimpleNamespace(key_sequence=[KeyPress(Keys.ControlT)]))
         return [fragment_list_to_text(row) for row in await panel_rows(panel, output)]
 
     with set_app(Application[None](input=DummyInput(), output=output)):

@@ -107,12 +107,17 @@ class CopyStore:
         except OSError as error:
             raise SnapshotError(f"{self.path} cannot be written ({error})") from error
 
+    @property
+    def is_no_project(self) -> bool:
+        """True for a folder such as the user's home, of which no copies are made."""
+        return self._dot_git is None and _is_too_general(self.root, self._environment)
+
     def open(self) -> None:
         """Make or update the store, once. The caller holds the lock."""
         if self._git is not None:
             return
         self._check_plain()
-        if self._dot_git is None and _is_too_general(self.root, self._environment):
+        if self.is_no_project:
             raise SnapshotError(f"{self.root} is no project", is_too_large=True)
         programs = programs_outside(self._home, self._environment, self.root)
         try:
