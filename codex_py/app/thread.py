@@ -14,7 +14,6 @@ from codex_py.app.told_context import (
     timezone_name,
 )
 from codex_py.app.user_programs import user_shell
-from codex_py.app.worktrees.resumed import require_own_worktree
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, worktrees_folder
 from codex_py.core.context import initial_items
@@ -191,6 +190,8 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
     """
     path = _named_session(setup)
     if path is not None and setup.options.needs_own_worktree:
+        from codex_py.app.worktrees.resumed import require_own_worktree  # 2 ms
+
         require_own_worktree(setup.config.home, path, setup.config.cwd)
     return path
 

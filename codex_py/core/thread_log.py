@@ -8,7 +8,6 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from codex_py.core.context import context_update, model_switch
 from codex_py.core.history import is_cut_off, without_turns
-from codex_py.core.images import image_parts
 from codex_py.errors import CodexError
 from codex_py.images.rule import ImageRule
 from codex_py.protocol.extension import Occasion, ParentThread
@@ -237,8 +236,11 @@ class ThreadLog:
         `warn` gets a message for each unreadable image.
         """
         parts: list[JsonObject] = []
-        for number, path in enumerate(prompt.images, 1):
-            parts += image_parts(Path(path), number, image_rule, warn)
+        if prompt.images:
+            from codex_py.core.images import image_parts  # 3 ms
+
+            for number, path in enumerate(prompt.images, 1):
+                parts += image_parts(Path(path), number, image_rule, warn)
         parts.append(input_text(prompt.text))
         self.item(message("user", parts))
         event = {

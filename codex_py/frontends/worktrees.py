@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
-from codex_py.app.worktrees.resumed import require_own_worktree, session_worktree
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import SessionTarget
@@ -32,11 +31,13 @@ def in_folder_of_session(
     if path is None:
         # Opening the session reports that it does not exist.
         return arguments
-    cwd = session_worktree(home, path)
+    from codex_py.app.worktrees import resumed  # 2 ms
+
+    cwd = resumed.session_worktree(home, path)
     if cwd is None:
         return arguments
     if not cwd.is_dir():
-        require_own_worktree(home, path, working_folder("."))
+        resumed.require_own_worktree(home, path, working_folder("."))
         return arguments
     return replace(arguments, cd=str(cwd))
 
