@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from codex_py.config.toml_errors import explained
 from codex_py.errors import ConfigError
 from codex_py.filesystem.private import written_whole
 from codex_py.filesystem.reading import Refusal, read_whole
@@ -113,6 +112,8 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise _too_deep(str(path)) from error
     except ValueError as error:
+        from codex_py.config.toml_errors import explained  # 1 ms
+
         message, line, column = _located(str(error), text)
         message = explained(message, text, line, column)
         raise ConfigError(

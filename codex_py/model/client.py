@@ -17,7 +17,6 @@ from codex_py.model.auth import ProviderKey
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
-from codex_py.model.refused_tools import refused_tool
 from codex_py.model.reported import no_answer
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
@@ -133,6 +132,8 @@ class HttpModelClient:
             async with aclosing(events):
                 yield events
         except ModelError as error:
+            from codex_py.model.refused_tools import refused_tool  # 1 ms
+
             error.refused_tool = refused_tool(error.words, body)
             raise
         finally:
