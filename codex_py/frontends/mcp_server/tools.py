@@ -7,7 +7,7 @@ the client's model.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import mcp_types as types
 
@@ -65,6 +65,7 @@ class ThreadConfigs:
 class NewThread(Hyphenated):
     """The arguments of `codex`."""
 
+    takes_others: ClassVar[bool] = False
     prompt: str
     model: str | None = None
     profile: str | None = None
@@ -118,8 +119,10 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @frozen(kw_only=True)
 class CodexReply(CamelCase):
-    """The arguments of `codex-reply`. Others are ignored, as Codex does."""
+    """The arguments of `codex-reply`."""
 
+    takes_others: ClassVar[bool] = True
+    """Unknown arguments are ignored, as Codex does."""
     prompt: str
     thread_id: str | None = None
     conversation_id: str | None = None
@@ -143,7 +146,7 @@ def arguments_of(
 ) -> _ArgumentsT:
     """Read the arguments of a call. Raises a `CodexError` if the tool does not accept them."""
     found, mistakes = read(kind, dict(data or {}), exact=True)
-    if kind is CodexReply:
+    if kind.takes_others:
         mistakes = [each for each in mistakes if each.reason != "unknown"]
     if mistakes:
         first = mistakes[0].error()
