@@ -1,9 +1,9 @@
-"""First words of commands that a user may be asked to allow for good.
+"""Lists the commands that a user may be asked to allow for good, by their first words.
 
-They run nothing that others choose. This is a table of commands known to be harmless, because no
-list of harmful ones could be complete. Left out are commands that run a program, script or
-configuration of the project (`npm`, `cargo`, `make`), write a file that an option names (`curl`),
-take over the work of others (`git pull`), or delete (`git reset`).
+These are commands known to run no code of others: a list of harmful commands could never be
+complete. Left out are commands that run a program, script or configuration of the project (`npm`,
+`cargo`, `make`), write a file that an option names (`curl`), take over the work of others (`git
+pull`), or delete (`git reset`).
 """
 
 import re
@@ -75,27 +75,28 @@ _KNOWN: Final = {
         ("",),
     ),
 }
-"""The subcommands by program. An empty one stands for the program with any arguments."""
-
+"""The known subcommands of each program. An empty one means that any arguments are known."""
 _PIP_OPTION = re.compile(
     r"-[qvUI]+|--(?:upgrade|quiet|verbose|user|pre|no-deps|no-cache-dir|no-input|dry-run|outdated"
     r"|break-system-packages|disable-pip-version-check|force-reinstall|ignore-installed)"
 )
+"""An option that names no file and no index."""
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9][\w.-]*(?:\[[\w.,-]*\])?(?:(?:[<>=!~]=|[<>])[\w.*+!-]+,?)*", re.ASCII
 )
+"""A package by name, with its extras and versions: `name[extra]>=1,<2`."""
 _ARCHIVE = re.compile(
     r".*\.(?:whl|zip|tar|t[bglx]z|tar\.\w+|bz2|gz|xz|lz|lzma)", re.IGNORECASE
 )
 
 
 def known_prefix(argv: Sequence[str], place: CommandPlace = BY_NAME) -> Command:
-    """The known prefix of the command that `argv` runs.
+    """The first words of the command that `argv` runs, as far as they are in the table.
 
-    Empty unless `argv` certainly runs only one command, and its prefix is known.
+    Empty if they are not, and unless `argv` certainly runs only one command.
     """
-    commands = plain_commands(argv, place) or ()
-    if len(commands) != 1:
+    commands = plain_commands(argv, place)
+    if commands is None or len(commands) != 1:
         return ()
     (command,) = commands
     program = command[0]
@@ -112,12 +113,14 @@ def is_local_install(command: Command, covered: int) -> bool:
     The file may be a program. pip takes a word for a file on this disk if it has a slash, begins
     with a dot or ends like an archive.
     """
-    if program_name(command) in {"pip", "pip3"}:
-        words = command[max(covered, 1) :]
-    else:
-        words = ()
-    return not all(
-        _PIP_OPTION.fullmatch(word)
-        or (_REQUIREMENT.fullmatch(word) and not _ARCHIVE.fullmatch(word))
-        for word in words
-    )
+    if program_name(command) not in {"pip", "pip3"}:
+        return False
+    words = command[max(covered, 1) :]
+    return not all(_is_option_or_package(word) for word in words)
+
+
+def _is_option_or_package(word: str) -> bool:
+    if _PIP_OPTION.fullmatch(word):
+        return True
+    is_requirement = _REQUIREMENT.fullmatch(word) is not None
+    return is_requirement and not _ARCHIVE.fullmatch(word)

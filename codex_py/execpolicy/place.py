@@ -1,4 +1,4 @@
-"""The place where a command runs, and the programs that its words mean there.
+"""Describes where a command runs, and finds the programs that its words mean there.
 
 Reads the disk, and starts nothing.
 """
@@ -27,10 +27,12 @@ _HARMLESS: Final = frozenset(
         "XDG_RUNTIME_DIR",
     )
 )
-"""Variables that may name a writable folder. `PATH` is kept in part."""
+"""Variables that programs load no code through, so that they may name a writable folder. `PATH`
+loses its writable folders."""
 _LISTS: Final = ("PATH", "LIB", "ENV", "PRELOAD")
 """Endings of variables that list paths, such as `PYTHONPATH`, `PERL5LIB` or `BASH_ENV`."""
 _SEPARATORS: Final = re.compile(r"[\s:=,;]")
+"""Separates the paths in other variables."""
 _HOME_SETTINGS: Final = (
     ".profile",
     ".bash_profile",
@@ -43,7 +45,7 @@ _HOME_SETTINGS: Final = (
     ".config/git/config",
     ".ssh/config",
 )
-
+"""Files in the home that shells, git or ssh read."""
 SYSTEM_FOLDERS: Final = (
     "/bin",
     "/usr/bin",
@@ -62,14 +64,14 @@ def is_known_shell(path: str, own_shell: str = "") -> bool:
     such a name may do anything, because the model may have written it.
     """
     folder, _, name = path.rpartition("/")
-    return (folder in SYSTEM_FOLDERS and name in SHELLS) or (
-        bool(path) and path == own_shell
-    )
+    is_of_system = folder in SYSTEM_FOLDERS and name in SHELLS
+    is_own = path != "" and path == own_shell
+    return is_of_system or is_own
 
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """The place of one command.
+    """Where one command runs, and what the model can change there.
 
     Create a new one for every command: the model can replace writable paths by links to elsewhere.
     """
@@ -80,18 +82,19 @@ class CommandPlace:
     workspace: tuple[Path, ...] = ()
     """Absolute folders in which the model's commands and patches can change programs."""
     temporary: tuple[Path, ...] = ()
-    """Further folders of this kind; the sandbox does not keep a `.git` in them read-only."""
+    """More such folders, for temporary files. Unlike in `workspace`, their `.git` is writable."""
     shell: str = ""
     """The path of the user's own shell."""
 
-    # Resolved on first use: most commands are decided without it.
     @cached_property
     def writable(self) -> tuple[Path, ...]:
-        """The folders that the model can change, without links."""
+        """The folders that the model can change, with links resolved.
+
+        Found on first use: most commands are decided without them.
+        """
         folders = (*self.workspace, *self.temporary)
-        return tuple(
-            dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders)
-        )
+        real = (Path(os.path.realpath(folder)) for folder in folders)
+        return tuple(dict.fromkeys(real))
 
     @cached_property
     def protected(self) -> tuple[Path, ...]:
@@ -121,8 +124,12 @@ class CommandPlace:
 
         The word must not be a shell builtin, such as `cd`.
         """
-        is_there = "/" in word or (self.environment and self._find(word, self._folders))
-        return bool(is_there) and self.program(word) is None
+        if "/" not in word:
+            if not self.environment:
+                return False
+            if self._find(word, self._folders) is None:
+                return False
+        return self.program(word) is None
 
     def changeable_program(self, name: str) -> str | None:
         """The program on `PATH` for a bare name, if the model can change it; else None."""
@@ -142,38 +149,43 @@ class CommandPlace:
     def safe_environment(self) -> dict[str, str] | None:
         """The environment without variables through which programs could load code of the model's.
 
-        These are variables that name a folder that the model can write to.
+        These are variables that name a folder that the model can write to. None if there is no
+        environment.
         """
         if self.environment is None:
             return None
-        variables = {
-            name: value
-            for name, value in self.environment.items()
-            if name in _HARMLESS
-            or not any(map(self.can_change, self._named_paths(name, value)))
-        }
-        return {**variables, "PATH": os.pathsep.join(self._safe_folders)}
+        safe: dict[str, str] = {}
+        for name, value in self.environment.items():
+            paths = self._named_paths(name, value)
+            if name in _HARMLESS or not any(map(self.can_change, paths)):
+                safe[name] = value
+        safe["PATH"] = os.pathsep.join(self._safe_folders)
+        return safe
 
     @cached_property
     def has_safe_home(self) -> bool:
-        """False if a file in the home that shells, git or ssh read is in the workspace."""
+        """False if the workspace holds one of the `_HOME_SETTINGS`."""
         home = (self.environment or {}).get("HOME")
         if not home:
             return True
         roots = [git.parent for git in self.protected]
-        read = (
-            Path(os.path.realpath(self.cwd / home / name)) for name in _HOME_SETTINGS
-        )
-        return not any(path.is_relative_to(root) for path in read for root in roots)
+        for name in _HOME_SETTINGS:
+            path = Path(os.path.realpath(self.cwd / home / name))
+            if any(path.is_relative_to(root) for root in roots):
+                return False
+        return True
 
     def _named_paths(self, name: str, value: str) -> list[Path]:
-        """The paths in a variable that may lead to code: absolute ones; in a list, all."""
-        is_list = name.endswith(_LISTS)
-        if is_list:
-            parts = value.split(os.pathsep)
+        """The paths in a variable from which programs may load code.
+
+        Of a variable that lists paths, these are all parts; of another one, the absolute paths.
+        """
+        if name.endswith(_LISTS):
+            paths = value.split(os.pathsep)
         else:
             parts = _SEPARATORS.split(value)
-        return [self.cwd / part for part in parts if is_list or part.startswith("/")]
+            paths = [part for part in parts if part.startswith("/")]
+        return [self.cwd / path for path in paths]
 
     @cached_property
     def _folders(self) -> list[str]:

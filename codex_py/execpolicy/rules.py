@@ -40,11 +40,14 @@ def parse_rules(
     source: str,
     base: CommandRules = _NO_RULES,
 ) -> CommandRules:
-    """Parse the rules of one file and add them to those of `base`; errors call the file `source`.
+    """Parse the rules of one file, and add them to those of `base`.
+
+    Args:
+        source: the name of the file, for errors.
 
     Raises:
-        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there. Also
-            raised if an example does not match as the file says.
+        ConfigError: the text is not as expected, or an example does not match as the file says.
+            The message is `Error loading rules: FILE:LINE:COLUMN: …`.
     """
     calls = read_calls(text, source)
     executables = dict(base.host_executables)
@@ -52,7 +55,7 @@ def parse_rules(
     for call in calls:
         match call.name:
             case "prefix_rule":
-                # Wait with rules: their examples need the executables of the whole file.
+                # Read below: the examples of rules need the executables of the whole file.
                 continue
             case "host_executable":
                 name, paths = _host_executable(call)
@@ -64,9 +67,9 @@ def parse_rules(
                 raise call.position.error(
                     f"unknown rule {call.name!r}; expected {expected}"
                 )
-    added = (
+    added = [
         _prefix_rule(call, executables) for call in calls if call.name == "prefix_rule"
-    )
+    ]
     return CommandRules((*base.prefix_rules, *added), executables, tuple(warnings))
 
 
@@ -109,19 +112,18 @@ def load_rules(folders: Sequence[Path]) -> CommandRules:
 def required_rules(
     tables: Sequence[Mapping[str, Any]], base: CommandRules
 ) -> CommandRules:
-    """Check the rules in the tables of `requirements.toml`, and add them to those of `base`."""
-    added = [
-        PrefixRule(
-            tuple(
-                tuple(word.get("any_of", [word.get("token")]))
-                for word in table["pattern"]
-            ),
-            Decision(table["decision"]),
-            table.get("justification"),
-        )
-        for table in tables
-    ]
-    return replace(base, prefix_rules=(*base.prefix_rules, *added))
+    """Make rules of the checked tables of `requirements.toml`, and add them to those of `base`.
+
+    In a pattern, each word is a table with either `token`, or the list `any_of`.
+    """
+    rules = list(base.prefix_rules)
+    for table in tables:
+        pattern = [
+            tuple(word.get("any_of", [word.get("token")])) for word in table["pattern"]
+        ]
+        decision = Decision(table["decision"])
+        rules.append(PrefixRule(tuple(pattern), decision, table.get("justification")))
+    return replace(base, prefix_rules=tuple(rules))
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
@@ -133,32 +135,53 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
 
 
 def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> PrefixRule:
-    """A rule, checked against its examples. `executables`: see `CommandRules.host_executables`."""
+    """Make a rule, and check it against its examples.
+
+    Args:
+        executables: see `CommandRules.host_executables`.
+    """
     names = ("pattern", "decision", "match", "not_match", "justification")
     arguments = call.arguments(names, required=["pattern"])
     pattern = arguments["pattern"]
     words = tuple(_alternatives(word, pattern) for word in pattern.elements())
     if not words:
         raise pattern.error("must not be empty")
-    decision = arguments.get("decision")
-    justification = arguments.get("justification")
-    rule = PrefixRule(
-        words,
-        Decision.ALLOW if decision is None else _decision(decision),
-        None if justification is None else justification.text(),
-    )
+    decision = Decision.ALLOW
+    if "decision" in arguments:
+        decision = _decision(arguments["decision"])
+    justification = None
+    if "justification" in arguments:
+        justification = arguments["justification"].text()
     # An example is only about words. `allow` would not cover paths that are unknown here.
-    rules = CommandRules((replace(rule, decision=Decision.PROMPT),), executables)
-    for name, wrong in (("not_match", "matches"), ("match", "does not match")):
-        examples = arguments.get(name)
-        if examples is None:
+    words_only = PrefixRule(words, Decision.PROMPT, justification)
+    rules = CommandRules((words_only,), executables)
+    if "not_match" in arguments:
+        _check_examples(arguments["not_match"], rules, should_match=False)
+    if "match" in arguments:
+        _check_examples(arguments["match"], rules, should_match=True)
+    return PrefixRule(words, decision, justification)
+
+
+def _check_examples(
+    examples: Argument, rules: CommandRules, *, should_match: bool
+) -> None:
+    """Check that the rules cover each of the examples, or none of them.
+
+    Raises:
+        ConfigError: an example is not a command, or matches otherwise.
+    """
+    commands = [_example(value, examples) for value in examples.elements()]
+    for command in commands:
+        is_match = bool(rules.matches(command))
+        if is_match is should_match:
             continue
-        for command in [_example(value, examples) for value in examples.elements()]:
-            if bool(rules.matches(command)) is not (name == "match"):
-                raise examples.position.error(
-                    f"this rule {wrong} {' '.join(command)!r}, which is in its `{name}`"
-                )
-    return rule
+        if is_match:
+            fault = "matches"
+        else:
+            fault = "does not match"
+        raise examples.position.error(
+            f"this rule {fault} {' '.join(command)!r}, which is in its `{examples.name}`"
+        )
 
 
 def _host_executable(call: Call) -> tuple[str, tuple[str, ...]]:
@@ -167,27 +190,35 @@ def _host_executable(call: Call) -> tuple[str, tuple[str, ...]]:
     name = arguments["name"].text()
     if "/" in name or name in {".", ".."}:
         raise arguments["name"].error(f"expected a name without a folder, not {name!r}")
-    paths: list[str] = []
     listed = arguments["paths"]
-    for value in listed.elements():
-        if not isinstance(value, str):
-            raise listed.error(f"expected strings, not {kind(value)}")
-        path = os.path.normpath(os.path.expanduser(value))  # noqa: PTH111
-        if not path.startswith("/"):
-            raise listed.error(f"expected absolute paths, not {value!r}")
-        if path.rpartition("/")[2] != name:
-            raise listed.error(f"{value!r} does not end in {name!r}")
-        paths.append(path)
+    paths = [_executable_path(value, name, listed) for value in listed.elements()]
     return name, tuple(paths)
 
 
+def _executable_path(value: Value, name: str, listed: Argument) -> str:
+    """One of the listed paths, normalised: an absolute path that ends in the program's name."""
+    if not isinstance(value, str):
+        raise listed.error(f"expected strings, not {kind(value)}")
+    path = os.path.normpath(os.path.expanduser(value))  # noqa: PTH111
+    if not path.startswith("/"):
+        raise listed.error(f"expected absolute paths, not {value!r}")
+    if path.rpartition("/")[2] != name:
+        raise listed.error(f"{value!r} does not end in {name!r}")
+    return path
+
+
 def _network_rule(call: Call) -> str:
-    """A warning that the rule has no effect: commands reach the network without a proxy."""
+    """Check a rule about the network; returns a warning that it has no effect.
+
+    Codex would apply it in a proxy; here, commands reach the network without one.
+    """
     names = ("host", "protocol", "decision", "justification")
     arguments = call.arguments(names, required=names[:3])
     texts = {name: argument.text() for name, argument in arguments.items()}
     host = texts["host"]
-    if any(character in host for character in "*/?#") or len(host.split()) != 1:
+    has_pattern = any(character in host for character in "*/?#")
+    is_one_word = len(host.split()) == 1
+    if has_pattern or not is_one_word:
         raise arguments["host"].error(
             f"expected one host name or address, not {host!r}"
         )
@@ -208,11 +239,13 @@ def _decision(argument: Argument) -> Decision:
 
 
 def _alternatives(value: Value, pattern: Argument) -> tuple[str, ...]:
-    alternatives = value if isinstance(value, list) else [value]
-    if not alternatives:
+    """The alternatives for one word of a pattern, which is a word or a list of words."""
+    if not isinstance(value, list):
+        value = [value]
+    if not value:
         raise pattern.error("alternatives must not be empty")
     words: list[str] = []
-    for word in alternatives:
+    for word in value:
         if not isinstance(word, str):
             raise pattern.error(f"expected words or lists of words, not {kind(word)}")
         words.append(word)
@@ -220,6 +253,8 @@ def _alternatives(value: Value, pattern: Argument) -> tuple[str, ...]:
 
 
 def _example(value: Value, examples: Argument) -> Command:
+    """The words of one example, which is a shell command or a list of words."""
+    listed: Sequence[Value]
     if isinstance(value, str):
         try:
             listed = shlex.split(value)
@@ -227,8 +262,10 @@ def _example(value: Value, examples: Argument) -> Command:
             raise examples.error(
                 f"{value!r} is no shell command: {str(error).lower()}"
             ) from None
+    elif isinstance(value, list):
+        listed = value
     else:
-        listed = value if isinstance(value, list) else [value]
+        listed = [value]
     words = tuple(word for word in listed if isinstance(word, str))
     if len(words) < len(listed):
         raise examples.error("expected commands, as strings or lists of words")

@@ -1,7 +1,7 @@
-"""Commands that are known to only read, and commands that are known to destroy.
+"""Tells the commands that only read, and those that delete without asking.
 
-The list is that of Codex 0.169, without `uniq` with an output file, `sed` with a second option,
-`-z` among other short options of `rg`, and programs outside the folders of the system, because the
+The list is that of Codex 0.169. Not taken over are `uniq` with an output file, `sed` with a second
+option, `-z` among other short options of `rg`, and programs outside the folders of the system: the
 model may have written those.
 """
 
@@ -16,8 +16,9 @@ from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import program_name
 
 FORCED_RM: Final = "`rm -f` deletes without asking"
+"""A reason of `dangerous`, as a clause for the user."""
 UNREAD: Final = "the command is too long or too deeply nested to be checked"
-"""This and the constant above are clauses for the user."""
+"""The other reason of `dangerous`, as a clause for the user."""
 
 _READERS: Final = frozenset(
     (
@@ -44,11 +45,11 @@ _READERS: Final = frozenset(
         "wc",
         "which",
         "whoami",
-        *(("numfmt", "tac") if sys.platform == "linux" else ()),
     )
 )
-"""Programs that are safe with any arguments."""
-
+"""Programs that only read, whatever their arguments."""
+_LINUX_READERS: Final = ("numfmt", "tac")
+"""More of them, on Linux."""
 _BASE64_WRITES = re.compile(r"-[^-]*o|--o")
 _FIND_WRITES = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fls|fprint.*)", re.DOTALL)
 _RG_RUNS = re.compile(
@@ -56,6 +57,7 @@ _RG_RUNS = re.compile(
 )
 _SED_PRINT = re.compile(r"(?:[0-9]+,)?[0-9]+p")
 _QUOTING = str.maketrans("", "", "'\"\\\n")
+"""Removes the characters that may quote a word, or a part of it."""
 
 
 def is_known_safe(argv: Sequence[str], place: CommandPlace = BY_NAME) -> bool:
@@ -64,21 +66,27 @@ def is_known_safe(argv: Sequence[str], place: CommandPlace = BY_NAME) -> bool:
     They may read anything. False does not mean that a command is unsafe.
     """
     commands = plain_commands(argv, place)
-    return commands is not None and all(
-        _only_reads(command)
-        and (command[0] == "cd" or place.program(command[0]) is not None)
-        for command in commands
-    )
+    if commands is None:
+        return False
+    for command in commands:
+        program = command[0]
+        if not _only_reads(command):
+            return False
+        # `cd` is no program, but a word of the shell.
+        if program != "cd" and place.program(program) is None:
+            return False
+    return True
 
 
 def dangerous(argv: Sequence[str]) -> str | None:
     """The reason why `argv` should not run without approval: `FORCED_RM`, `UNREAD`, or None.
 
-    The reasons are `rm` with `-f` or `--force` anywhere in `argv` (see `all_commands`), and a
-    script that may contain such an `rm` and cannot be read.
+    `FORCED_RM`: one of its `all_commands` is an `rm` with `-f` or `--force`. `UNREAD`: a script
+    that may contain such an `rm` cannot be read.
     """
     # Parse only scripts that could contain an `rm`, however it is quoted.
-    if not any("rm" in word.translate(_QUOTING) for word in argv):
+    unquoted = (word.translate(_QUOTING) for word in argv)
+    if not any("rm" in word for word in unquoted):
         return None
     found = all_commands(argv)
     if any(_is_forced_rm(command) for command in found.commands):
@@ -101,6 +109,8 @@ def _only_reads(command: Command) -> bool:
     arguments = command[1:]
     if name in _READERS:
         return True
+    if name in _LINUX_READERS:
+        return sys.platform == "linux"
     match name:
         case "base64":
             return not any(_BASE64_WRITES.match(word) for word in arguments)
@@ -109,16 +119,20 @@ def _only_reads(command: Command) -> bool:
         case "rg":
             return not any(_RG_RUNS.fullmatch(word) for word in arguments)
         case "sed":
-            return (
-                len(arguments) in {2, 3}
-                and arguments[0] == "-n"
-                and _SED_PRINT.fullmatch(arguments[1]) is not None
-                and not "".join(arguments[2:]).startswith("-")
-            )
+            return _prints_lines(arguments)
         case "uniq":
             return len(_uniq_files(arguments)) < 2
         case _:
             return False
+
+
+def _prints_lines(arguments: Sequence[str]) -> bool:
+    """True for the arguments of `sed -n 1,5p` and `sed -n 1,5p FILE`."""
+    if len(arguments) not in {2, 3} or arguments[0] != "-n":
+        return False
+    if len(arguments) == 3 and arguments[2].startswith("-"):
+        return False
+    return _SED_PRINT.fullmatch(arguments[1]) is not None
 
 
 def _uniq_files(arguments: Sequence[str]) -> list[str]:
@@ -129,6 +143,7 @@ def _uniq_files(arguments: Sequence[str]) -> list[str]:
         if word == "--":
             files += words
         elif word in {"-f", "-s", "-w"}:
+            # The next word is a number.
             next(words, None)
         elif word == "-" or not word.startswith("-"):
             files.append(word)
@@ -138,13 +153,14 @@ def _uniq_files(arguments: Sequence[str]) -> list[str]:
 def _is_forced_rm(command: Command) -> bool:
     if program_name(command) != "rm":
         return False
-    if "--" in command:
-        options = command[1 : command.index("--")]
-    else:
-        options = command[1:]
-    return any(
-        # Long options may be abbreviated.
-        (len(option) > 2 and "--force".startswith(option))
-        or (option[:1] == "-" and option[:2] != "--" and "f" in option)
-        for option in options
-    )
+    options = command[1:]
+    if "--" in options:
+        options = options[: options.index("--")]
+    return any(_is_force(option) for option in options)
+
+
+def _is_force(option: str) -> bool:
+    """True for `--force`, its abbreviations, and short options with an `f`."""
+    if option.startswith("--"):
+        return len(option) > 2 and "--force".startswith(option)
+    return option.startswith("-") and "f" in option

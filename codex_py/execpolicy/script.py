@@ -21,10 +21,12 @@ _MAX_DEPTH = 8
 
 @frozen
 class FoundCommands:
+    """The commands in a command line that could be found."""
+
     commands: tuple[Command, ...]
     is_complete: bool
-    """False if a script is too long, too deeply nested or too much work to be read. `commands` has
-    the rest."""
+    """False if a script is too long, too deeply nested or too much work to be read. `commands` then
+    lacks those of this script."""
 
 
 def plain_commands(
@@ -43,21 +45,30 @@ def plain_commands(
     """
     if not argv or any("\0" in word for word in argv):
         return None
-    if program_name(argv) not in SHELLS:
-        return (tuple(argv),)
-    if len(argv) == 3 and argv[1] in {"-c", "-lc"}:
-        shell = place.program(argv[0])
-        if shell is None or not is_known_shell(shell, place.shell):
+    command = tuple(argv)
+    if program_name(command) not in SHELLS:
+        return (command,)
+    match command:
+        case (shell, "-c" | "-lc", script):
+            return _commands_of_shell(shell, script, place)
+        case _ if wrapped_script(command) is None:
+            # The shell runs a file.
+            return (command,)
+        case _:
             return None
-        script = argv[2]
-        # The shell would take a script that begins like an option for one.
-        too_odd = script.startswith(("-", "+")) or len(script) > _MAX_SCRIPT
-        if too_odd:
-            return None
-        return plain_script(script)
-    if wrapped_script(tuple(argv)) is not None:
+
+
+def _commands_of_shell(
+    shell: str, script: str, place: CommandPlace
+) -> tuple[Command, ...] | None:
+    program = place.program(shell)
+    if program is None or not is_known_shell(program, place.shell):
         return None
-    return (tuple(argv),)
+    # The shell takes a script that begins like an option for one.
+    is_like_option = script.startswith(("-", "+"))
+    if is_like_option or len(script) > _MAX_SCRIPT:
+        return None
+    return plain_script(script)
 
 
 def all_commands(argv: Sequence[str]) -> FoundCommands:
@@ -72,7 +83,10 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
     budget = ParseBudget()
     found: list[Command] = []
     is_complete = True
-    layer: list[Command] = [tuple(argv)] if argv else []
+    layer: list[Command] = []
+    """The commands at the next depth."""
+    if argv:
+        layer.append(tuple(argv))
     for _ in range(_MAX_DEPTH + 1):
         found += layer
         outer = layer
@@ -83,7 +97,10 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
                 is_complete = False
             else:
                 layer += inner
-    return FoundCommands(tuple(found), is_complete and not layer)
+    if layer:
+        # These are nested too deeply.
+        is_complete = False
+    return FoundCommands(tuple(found), is_complete)
 
 
 def _run_by(command: Command, budget: ParseBudget) -> Sequence[Command] | None:

@@ -1,9 +1,9 @@
-"""Reads files of calls with literal arguments, in the part of Starlark that looks like Python.
+"""Reads files in a part of Starlark: calls whose arguments are literals.
 
 A file is a list of `name(…)` and `NAME = literal`, with comments. Values are strings, lists and
 numbers, names defined above, and `+` between them. Nothing is executed: loops, functions and
-methods are valid in Starlark but refused here. The accepted part is also valid Python. Source: the
-Starlark specification.
+methods are valid in Starlark but refused here. The accepted part is also valid Python, so Python's
+parser reads it. Source: the Starlark specification.
 """
 
 import ast
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from codex_py.errors import ConfigError
 
-_NO_CALL = (
+_UNEXPECTED = (
     "expected a rule, such as prefix_rule(pattern=[…]), or NAME = value; "
     "loops, conditions and functions are not read here"
 )
@@ -34,7 +34,7 @@ class Position:
     column: int
 
     def error(self, reason: str) -> ConfigError:
-        """A one-line exception about this position."""
+        """Make an exception about this position, with a message of one line."""
         return ConfigError(
             f"Error loading rules: {self.source}:{self.line}:{self.column}: {reason}"
         )
@@ -42,16 +42,23 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
+    """One argument of a call."""
+
     name: str
-    """The name of the argument; empty for a positional one."""
+    """Empty for a positional argument, until `Call.arguments` names it."""
     value: Value
     position: Position
 
     def error(self, reason: str) -> ConfigError:
+        """Make an exception about this argument."""
         return self.position.error(f"{self.name}: {reason}")
 
     def text(self) -> str:
-        """The value, a string that must not be blank. Raises `error`, as `elements` does."""
+        """The value as a string.
+
+        Raises:
+            ConfigError: it is not a string, or blank.
+        """
         if not isinstance(self.value, str):
             raise self.error(f"expected a string, not {kind(self.value)}")
         if not self.value.strip():
@@ -59,6 +66,11 @@ class Argument:
         return self.value
 
     def elements(self) -> list[Value]:
+        """The value as a list.
+
+        Raises:
+            ConfigError: it is not a list.
+        """
         if not isinstance(self.value, list):
             raise self.error(f"expected a list, not {kind(self.value)}")
         return self.value
@@ -66,6 +78,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """One `name(…)` of a file."""
+
     name: str
     position: Position
     given: list[Argument]
@@ -74,18 +88,22 @@ class Call:
     def arguments(
         self, names: Sequence[str], required: Sequence[str]
     ) -> dict[str, Argument]:
-        """The arguments by name. `names`: all parameters, in the order of positional arguments.
+        """The arguments by name.
+
+        Args:
+            names: all parameters, in the order of positional arguments.
+            required: the parameters that must be given.
 
         Raises:
             ConfigError: one is missing, unknown or given twice.
         """
         found: dict[str, Argument] = {}
-        for place, argument in enumerate(self.given):
-            if not argument.name and place >= len(names):
+        for index, argument in enumerate(self.given):
+            if not argument.name and index >= len(names):
                 raise argument.position.error(
                     f"{self.name} takes {len(names)} arguments"
                 )
-            name = argument.name or names[place]
+            name = argument.name or names[index]
             if name not in names:
                 known = ", ".join(names)
                 raise argument.position.error(
@@ -102,9 +120,12 @@ class Call:
 
 @dataclass(slots=True)
 class _File:
+    """A file while it is read."""
+
     source: str
     lines: list[str]
     names: dict[str, Value] = field(default_factory=dict[str, Value])
+    """The names that are defined so far."""
 
     def position(self, node: ast.expr | ast.stmt | ast.keyword) -> Position:
         if node.lineno <= len(self.lines):
@@ -153,7 +174,7 @@ def _calls(module: ast.Module, file: _File) -> list[Call]:
             case ast.Expr(ast.Constant(str())) | ast.Pass():
                 pass
             case _:
-                raise file.error(statement, _NO_CALL)
+                raise file.error(statement, _UNEXPECTED)
     return calls
 
 
@@ -162,17 +183,18 @@ def _call(
     name: str,
     file: _File,
 ) -> Call:
-    def argument(value: ast.expr, name: str = "") -> Argument:
-        return Argument(name, _value(value, file), file.position(value))
-
-    given = [argument(value) for value in node.args]
+    given = [_argument("", value, file) for value in node.args]
     for keyword in node.keywords:
         if keyword.arg is None:
             raise file.error(keyword, "expected NAME=VALUE; ** is not read here")
         if any(keyword.arg == other.name for other in given):
             raise file.error(keyword, f"{keyword.arg!r} is given twice")
-        given.append(argument(keyword.value, keyword.arg))
+        given.append(_argument(keyword.arg, keyword.value, file))
     return Call(name, file.position(node), given)
+
+
+def _argument(name: str, value: ast.expr, file: _File) -> Argument:
+    return Argument(name, _value(value, file), file.position(value))
 
 
 def _value(node: ast.expr, file: _File) -> Value:
@@ -201,6 +223,7 @@ def _joined(
     node: ast.expr,
     file: _File,
 ) -> Value:
+    """The value of `left + right`, which `node` is."""
     if (
         isinstance(left, str | list)
         and isinstance(right, str | list)
@@ -216,7 +239,7 @@ def _joined(
 
 
 def kind(value: Value) -> str:
-    """The name of the value's kind, with its article."""
+    """The name of the value's type for an error, with its article: `a string`."""
     if value is None:
         return "None"
     kinds: dict[type, str] = {str: "a string", list: "a list", bool: "a truth value"}

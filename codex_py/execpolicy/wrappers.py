@@ -1,4 +1,4 @@
-"""Programs that run other programs: finds the `rm f` in `sudo -u x env A=1 rm f`."""
+"""Finds the commands that wrappers run, such as the `rm f` in `sudo -u x env A=1 rm f`."""
 
 import re
 from collections.abc import Sequence
@@ -30,6 +30,8 @@ _OTHER_SHELLS: Final = (
 
 @frozen
 class _Wrapper:
+    """The words that a wrapper takes before the command that it runs."""
+
     values: str = ""
     """Short options that take a value, which may be the next word."""
     long_values: str = ""
@@ -40,7 +42,7 @@ class _Wrapper:
     """True if `NAME=value` may stand before the command."""
 
 
-_PLAIN: Final = (
+_SIMPLE: Final = (
     "builtin",
     "busybox",
     "command",
@@ -49,9 +51,11 @@ _PLAIN: Final = (
     "pkexec",
     "setsid",
     "toybox",
+    "unshare",
 )
+"""Wrappers whose options take no values."""
 _WRAPPERS: Final = {
-    **dict.fromkeys((*_PLAIN, "unshare"), _Wrapper()),
+    **dict.fromkeys(_SIMPLE, _Wrapper()),
     **dict.fromkeys(("chroot", "chrt", "setarch", "taskset"), _Wrapper(operands=1)),
     "doas": _Wrapper("uC"),
     "env": _Wrapper("uC", "unset chdir", assignments=True),
@@ -94,12 +98,15 @@ def is_shell(command: Sequence[str]) -> bool:
 
 
 def git_subcommand(command: Command) -> int:
-    """The index of the subcommand of `git`, after the options before it."""
+    """The index of the subcommand of `git`; the length of the command if it has none."""
     return _after_options(command, _GIT)
 
 
 def wrapped_commands(command: Command) -> list[Command]:
-    """The commands in a command's own words; for `git`, itself without its first options."""
+    """The commands that stand in the words of a wrapper.
+
+    For `git` with options before its subcommand, this is the same command without them.
+    """
     name = program_name(command)
     if name == "git":
         start = git_subcommand(command)
@@ -115,12 +122,9 @@ def wrapped_commands(command: Command) -> list[Command]:
     if only_looks_up:
         return []
     start = _after_options(command, wrapper)
-    while (
-        wrapper.assignments
-        and start < len(command)
-        and _ASSIGNMENT.match(command[start])
-    ):
-        start += 1
+    if wrapper.assignments:
+        while start < len(command) and _ASSIGNMENT.match(command[start]):
+            start += 1
     rest = command[start + wrapper.operands :]
     if rest:
         return [rest]
@@ -128,7 +132,7 @@ def wrapped_commands(command: Command) -> list[Command]:
 
 
 def wrapped_script(command: Command) -> str | None:
-    """The script that a shell, `eval` or a similar program runs, after any options."""
+    """The script that a shell, `eval` or a similar program runs; None if there is none."""
     name = program_name(command)
     match name:
         case "eval":
@@ -144,11 +148,10 @@ def wrapped_script(command: Command) -> str | None:
             return _option_value(command, "S", "--split-string")
         case "flock" | "runuser" | "script" | "su":
             return _option_value(command, "c", "--command")
-        case _ if not is_shell(command):
-            return None
         case _:
-            pass
-    return _shell_text(command)
+            if is_shell(command):
+                return _shell_text(command)
+            return None
 
 
 def _shell_text(command: Command) -> str | None:
@@ -177,23 +180,28 @@ def _option_value(
     letter: str,
     long: str,
 ) -> str | None:
-    for index, word in enumerate(command[1:], 2):
+    """The value of an option, in the same word or the next one; None if it is not given."""
+    words = command[1:]
+    for index, word in enumerate(words):
         if word == "--":
             break
-        next_word = "".join(command[index : index + 1])
         if word.startswith("--"):
-            name, equals, value = word.partition("=")
-            if name == long:
-                if equals:
-                    return value
-                return next_word
-        elif word.startswith("-") and letter in word:
+            name, _, value = word.partition("=")
+            is_wanted = name == long
+            takes_next_word = "=" not in word
+        else:
             _, _, value = word.partition(letter)
-            return value or next_word
+            is_wanted = word.startswith("-") and letter in word
+            takes_next_word = not value
+        if is_wanted and takes_next_word:
+            return "".join(words[index + 1 : index + 2])
+        if is_wanted:
+            return value
     return None
 
 
 def _after_options(command: Command, wrapper: _Wrapper) -> int:
+    """The index of the first word that is neither an option of the wrapper nor its value."""
     index = 1
     while index < len(command) and command[index].startswith("-"):
         option = command[index]
@@ -203,22 +211,32 @@ def _after_options(command: Command, wrapper: _Wrapper) -> int:
         if option.startswith("--"):
             takes_next_word = option[2:] in wrapper.long_values.split()
         else:
-            # The first option that takes a value gets the rest of the word, or else the next word.
-            with_value = next(
-                (n for n, x in enumerate(option) if x in wrapper.values), None
-            )
-            takes_next_word = with_value == len(option) - 1
+            takes_next_word = _takes_next_word(option, wrapper.values)
         if takes_next_word:
             index += 1
     return index
 
 
+def _takes_next_word(options: str, with_value: str) -> bool:
+    """True if the value of short options, such as `-xu`, is the next word.
+
+    The first option that takes a value gets the rest of the word, or else the next word.
+    """
+    for index, letter in enumerate(options):
+        if letter in with_value:
+            return index == len(options) - 1
+    return False
+
+
 def _find_actions(command: Command) -> list[Command]:
+    """The commands of the actions such as `-exec`, which end with `;` or `+`."""
     found: list[Command] = []
     start: int | None = None
+    """The index at which the current command begins."""
     for index, word in enumerate(command):
         if start is None:
-            start = index + 1 if word in _FIND_ACTIONS else None
+            if word in _FIND_ACTIONS:
+                start = index + 1
         elif word in {";", "+"}:
             found.append(command[start:index])
             start = None
