@@ -1,5 +1,7 @@
-"""Tells when others changed a folder; entries that this program makes and removes there for a
-moment do not count."""
+"""Tells when a folder was last changed by others.
+
+This program makes and removes entries for a moment, which must not count as changes.
+"""
 
 import os
 import threading
@@ -25,10 +27,11 @@ class Seen(NamedTuple):
 
 
 class FolderTimes:
-    """The times of the last changes of folders, without changes of our own. Several threads may use it at once.
+    """Remembers our own changes of folders, to tell the time of the last change by others.
 
     Nobody can set such a time back, so the time before a change of our own is remembered. As soon
-    as anybody else changes the folder, it gets another time, which counts as it is.
+    as anybody else changes the folder, it gets another time, which counts as it is. Several threads
+    may use an object at once.
     """
 
     def __init__(self) -> None:
@@ -40,7 +43,9 @@ class FolderTimes:
 
     @contextmanager
     def without(self, folder: Path) -> Generator[None]:
-        """Leave out the change that is made within, which must be short: what others do meanwhile is left out too.
+        """Do not count the change that the body of the `with` makes.
+
+        The body must be short: what others change meanwhile does not count either.
 
         Raises:
             OSError: the folder cannot be found.

@@ -1,6 +1,6 @@
 """Finds the folders of a git repository from its `.git`, without starting git. LIGHT.
 
-The author of the files may have put anything there, such as a named pipe. Source of the layout:
+The author of a repository may have put anything there, such as a named pipe. Source of the layout:
 gitrepository-layout(5), git-worktree(1).
 """
 
@@ -30,19 +30,24 @@ _OF_ONE_TREE = (
     "SHALLOW_FILE",
     "WORK_TREE",
 )
-"""The variables of `git rev-parse --local-env-vars`, without `GIT_`. CONFIG_COUNT is left out,
-because CI sets it for all repositories."""
+"""The variables of `git rev-parse --local-env-vars`, without their prefix `GIT_`. `CONFIG_COUNT` is
+left out, because CI sets it for all repositories."""
 
 
 def for_another_tree(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that lead git to one repository or index. git sets them for its hooks."""
+    """The variables without those that lead git to a certain repository or index.
+
+    Git sets such variables for its hooks.
+    """
     local = {f"GIT_{name}" for name in _OF_ONE_TREE}
     return {name: value for name, value in environment.items() if name not in local}
 
 
 def find_dot_git(cwd: Path) -> Path | None:
-    """The nearest `.git` of a folder and its parents. Like git, this ignores a `.git` that is
-    neither folder nor file."""
+    """The nearest `.git` of a folder and its parents; None if there is none.
+
+    Like git, this ignores a `.git` that is neither a folder nor a file.
+    """
     for folder in (cwd, *cwd.parents):
         place = folder / ".git"
         if place.is_dir() or place.is_file():
@@ -51,7 +56,9 @@ def find_dot_git(cwd: Path) -> Path | None:
 
 
 def git_folder(dot_git: Path) -> Path:
-    """The folder of a repository: its `.git`, or the folder that this file names, as in a worktree or a submodule.
+    """The folder of a repository, from its `.git`.
+
+    In a worktree or a submodule, `.git` is a file that names the folder.
 
     Raises:
         OSError, ValueError: the file cannot be read, or names no folder.
@@ -62,7 +69,11 @@ def git_folder(dot_git: Path) -> Path:
 
 
 def common_folder(folder: Path) -> Path:
-    """The folder that the worktrees of a repository share, from the folder of one of them; raises as `git_folder`."""
+    """The folder that the worktrees of a repository share. Raises as `git_folder`.
+
+    Args:
+        folder: the `git_folder` of one of the worktrees.
+    """
     pointer = folder / "commondir"
     if pointer.exists():
         return named_path(pointer)
@@ -70,7 +81,12 @@ def common_folder(folder: Path) -> Path:
 
 
 def named_path(pointer: Path, prefix: str = "") -> Path:
-    """The path in a file of git, which may be relative to it; raises as `git_folder`. `pointer`: absolute."""
+    """The path that a file of git names, made absolute. Raises as `git_folder`.
+
+    Args:
+        pointer: the absolute path of the file.
+        prefix: the text that stands before the path.
+    """
     text = os.fsdecode(read_whole(pointer, _MAX_POINTER_BYTES)).strip()
     if not text.startswith(prefix):
         raise ValueError(f"{pointer} does not begin with {prefix!r}")
@@ -89,9 +105,8 @@ def main_work_tree(root: Path) -> Path | None:
         git_dir = git_folder(pointer)
         if git_dir.parent.name != "worktrees":
             return None
-        if os.path.realpath(named_path(git_dir / "gitdir")) != os.path.realpath(
-            pointer
-        ):
+        claimed = named_path(git_dir / "gitdir")
+        if not _is_same(claimed, pointer):
             return None
         common = git_dir.parent.parent
         if common.name == ".git":
@@ -102,7 +117,11 @@ def main_work_tree(root: Path) -> Path | None:
 
 
 def _submodule_tree(folder: Path) -> Path | None:
-    """The work tree of a submodule, from the folder of its repository; raises as `git_folder`."""
+    """The work tree of a submodule, if it names this repository too; raises as `git_folder`.
+
+    Args:
+        folder: the folder of the repository.
+    """
     text = os.fsdecode(read_whole(folder / "config", _MAX_POINTER_BYTES))
     named = ""
     for line in text.splitlines():
@@ -110,9 +129,13 @@ def _submodule_tree(folder: Path) -> Path | None:
         if name.strip() == "worktree":
             named = path.strip()
             break
+    if not named:
+        return None
     tree = Path(os.path.normpath(folder / named))
-    its_folder = git_folder(tree / ".git")
-    is_its = os.path.realpath(its_folder) == os.path.realpath(folder)
-    if named and is_its:
+    if _is_same(git_folder(tree / ".git"), folder):
         return tree
     return None
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)

@@ -1,9 +1,9 @@
 """Reads regular files from folders that others may have written to. LIGHT.
 
-A repository can contain a link to any file, and a command can replace a folder by a link at any moment. So a path
-in a project is resolved, its target is checked, and then the target is opened from `/` without following any link: the
-file that is read is the one that was checked. Files of procfs, sysfs and the like are never read: they show our own
-memory and environment.
+A repository can contain a link to any file, and a command can replace a folder by a link at any
+moment. So a path in a project is resolved, its target is checked, and then the target is opened
+from `/` without following any link: the file that is read is the one that was checked. Files of
+procfs, sysfs and the like are never read: they show our own memory and environment.
 """
 
 import errno
@@ -19,11 +19,13 @@ FOLDER_FLAGS: Final = (
     os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 )
 """The flags to open a folder with, unless it is a link."""
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FILE_FLAGS: Final = (
+    os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+)
 
 Refusal = Callable[[str, os.stat_result | None], bool]
-"""Tells whether a path must not be read. It is asked again with the status of the file, once that
-is open."""
+"""True if a path must not be read. Called with the path alone, and again with the status of the
+file once that is open."""
 
 SPECIAL: Final = {
     stat.S_IFIFO: "a named pipe",
@@ -31,7 +33,7 @@ SPECIAL: Final = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""The entries that are neither files nor folders nor links, by file type."""
+"""The names of entries that are neither files nor folders nor links, by file type."""
 _KINDS: Final = {
     **SPECIAL,
     stat.S_IFDIR: "a folder",
@@ -67,10 +69,10 @@ _MOUNTS: Final = "/proc/self/mountinfo"
 
 
 class NotOrdinary(OSError):
-    """The path is not a regular file. `strerror` says why, to be read after a colon."""
+    """Raised for a path that is not a regular file. `strerror` says why, to be read after a colon."""
 
     def __init__(self, reason: str) -> None:
-        # Without a number: this is not an error of the system.
+        # There is no `errno`, because this is not an error of the system.
         super().__init__(reason)
         self.strerror = reason
 
@@ -78,33 +80,30 @@ class NotOrdinary(OSError):
 def open_ordinary(
     path: str | Path, *, root: Path | None = None, refuses: Refusal | None = None
 ) -> int:
-    """Open a regular file for reading; returns the descriptor. Never waits for the other end of a pipe.
+    """Open a regular file for reading; returns the descriptor.
+
+    Never waits for the other end of a pipe.
 
     Args:
         path: absolute.
         root: absolute. A path in this folder must not lead out of it.
-        refuses: see `Denials.refuses`; it is asked again of the opened file.
+        refuses: see `Denials.refuses`.
 
     Raises:
-        NotOrdinary: it is a folder, a pipe, a device, a link that is broken or leads out of `root`, or a file
-            that the kernel generates.
+        NotOrdinary: it is a folder, a pipe, a device, a link that is broken or leads out of `root`,
+            or a file that the kernel generates.
         OSError: there is no such file, it is denied, or it cannot be opened.
         ValueError: the name is not valid.
     """
     is_link = stat.S_ISLNK(os.lstat(path).st_mode)
     if root is None and not is_link and refuses is None:
-        # No folder to stay in. Opening each folder on the way takes three times as long.
+        # Nothing limits the way to the file. Opening each folder on it takes three times as long.
         return open_ordinary_entry(str(path))
     real = real_path(path, root)
     if refuses is not None and refuses(real, None):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    folder, _, name = real.rpartition("/")
     try:
-        holder = open_folder(folder or "/")
-        try:
-            opened = open_ordinary_entry(name or ".", dir_fd=holder)
-        finally:
-            os.close(holder)
+        opened = _open_real(real)
     except FileNotFoundError as error:
         with suppress(FileNotFoundError):
             # `/dev/fd/N` is a link to a pipe, which has no name.
@@ -116,19 +115,26 @@ def open_ordinary(
     return opened
 
 
+def _open_real(real: str) -> int:
+    """Open a regular file by a path that has no links in it. Raises as `open_ordinary`."""
+    folder, _, name = real.rpartition("/")
+    holder = open_folder(folder or "/")
+    try:
+        return open_ordinary_entry(name or ".", dir_fd=holder)
+    finally:
+        os.close(holder)
+
+
 def real_path(path: str | Path, root: Path | None) -> str:
-    """The path without links; the last parts need not exist. Both arguments are absolute.
+    """The path with its links resolved; the last parts need not exist. Both arguments are absolute.
 
     Raises:
-        NotOrdinary: it is in `root`, and leads out of it.
+        NotOrdinary: the path is in `root`, and leads out of it.
     """
     real = os.path.realpath(path)
-    begins_in_root = root is not None and _is_below(os.path.normpath(path), str(root))
-    if (
-        root is not None
-        and begins_in_root
-        and not _is_below(real, os.path.realpath(root))
-    ):
+    if root is None or not _is_below(os.path.normpath(path), str(root)):
+        return real
+    if not _is_below(real, os.path.realpath(root)):
         raise NotOrdinary(f"it is a link that leads out of {root}")
     return real
 
@@ -150,15 +156,19 @@ def open_folder(path: str) -> int:
 
 
 def open_ordinary_entry(name: str, *, dir_fd: int | None = None) -> int:
-    """Open a regular file in a folder, as `open_ordinary` does. Without a folder, the name is a path.
+    """Open a regular file in a folder, as `open_ordinary` does.
+
+    Args:
+        name: the name in the folder `dir_fd`; without a folder, a path.
 
     Raises:
         NotOrdinary: it is not a regular file; a link is not one either.
         OSError: there is no such file, or it cannot be opened.
     """
-    # Checked before, because opening a device can have effects, and again after, because it may be another file now.
+    # Check before, because opening a device can have effects; and again after, because the name may
+    # belong to another file by then.
     refuse_extraordinary(os.stat(name, dir_fd=dir_fd, follow_symlinks=False))
-    opened = os.open(name, _FILE, dir_fd=dir_fd)
+    opened = os.open(name, _FILE_FLAGS, dir_fd=dir_fd)
     try:
         refuse_extraordinary(os.fstat(opened))
     except OSError:
@@ -168,12 +178,19 @@ def open_ordinary_entry(name: str, *, dir_fd: int | None = None) -> int:
 
 
 def refuse_extraordinary(status: os.stat_result) -> None:
-    """Raises a `NotOrdinary` for a file that is not regular, and for one that the kernel generates."""
+    """Check that a file is regular, and that the kernel does not generate it.
+
+    Raises:
+        NotOrdinary: it is something else.
+    """
     if not stat.S_ISREG(status.st_mode):
-        raise NotOrdinary(f"it is {_KINDS.get(stat.S_IFMT(status.st_mode), 'no file')}")
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+        raise NotOrdinary(f"it is {kind}")
     # File systems on a disk have other numbers.
-    if os.major(status.st_dev) == 0 and (kind := _pseudo_file_system(status.st_dev)):
-        raise NotOrdinary(f"it is on {kind}, which is never read")
+    if os.major(status.st_dev) == 0:
+        file_system = _pseudo_file_system(status.st_dev)
+        if file_system:
+            raise NotOrdinary(f"it is on {file_system}, which is never read")
 
 
 def read_start(
@@ -183,7 +200,10 @@ def read_start(
     root: Path | None = None,
     refuses: Refusal | None = None,
 ) -> tuple[bytes, int]:
-    """The first bytes of a regular file, and its size. Arguments and errors are those of `open_ordinary`."""
+    """The first bytes of a regular file, and its size in bytes.
+
+    Other arguments and errors are those of `open_ordinary`.
+    """
     with open(open_ordinary(path, root=root, refuses=refuses), "rb") as file:
         return file.read(max_bytes), os.fstat(file.fileno()).st_size
 
@@ -195,10 +215,10 @@ def read_whole(
     root: Path | None = None,
     refuses: Refusal | None = None,
 ) -> bytes:
-    """The contents of a regular file. Arguments and errors are those of `open_ordinary`.
+    """The contents of a regular file. Other arguments and errors are those of `open_ordinary`.
 
     Raises:
-        OSError: it has more than `max_bytes`.
+        OSError: also if the file has more than `max_bytes`; `errno` is `EFBIG` then.
     """
     data, _ = read_start(path, max_bytes + 1, root=root, refuses=refuses)
     if len(data) > max_bytes:
@@ -211,7 +231,7 @@ def read_whole(
 
 
 def is_empty_folder(path: Path) -> bool:
-    """True for an empty folder; False too if the path is not a folder, or cannot be listed."""
+    """True for an empty folder; False if it has entries, is no folder, or cannot be listed."""
     try:
         with os.scandir(path) as entries:
             return next(entries, None) is None
@@ -229,18 +249,22 @@ def _pseudo_file_system(device: int) -> str | None:
 
     Cached, because some machines have thousands of mounts.
     """
-    wanted = b"%d:%d" % (os.major(device), os.minor(device))
+    wanted = f"{os.major(device)}:{os.minor(device)}".encode()
     try:
-        # Not by `read_whole`, which calls this function.
+        # `read_whole` would call this function.
         mounts = Path(_MOUNTS).read_bytes()
     except OSError:
         # Without procfs, no mounts are known.
         return None
     for line in mounts.splitlines():
-        place, _, kind = line.partition(b" - ")
-        if place.split(b" ", 3)[2] == wanted:
-            name = kind.partition(b" ")[0]
-            if name in _PSEUDO:
-                return {"proc": "procfs"}.get(name.decode(), name.decode())
-            return None
+        # The third field is the device. The type of the file system is the first one after ` - `.
+        place, _, source = line.partition(b" - ")
+        if place.split(b" ", 3)[2] != wanted:
+            continue
+        name = source.partition(b" ")[0]
+        if name == b"proc":
+            return "procfs"
+        if name in _PSEUDO:
+            return name.decode()
+        return None
     return None

@@ -1,7 +1,8 @@
 """Decodes the text files that a user wrote, such as instructions and prompts. LIGHT.
 
-Editors and shells of other systems write UTF-8 with a byte order mark, UTF-16, or an old encoding such as Latin-1. The
-mark decides between the encodings of Unicode, and a text without a mark is UTF-8. No other encoding is guessed.
+Editors and shells of other systems write UTF-8 with a byte order mark, UTF-16, or an old encoding
+such as Latin-1. The mark decides between the encodings of Unicode, and a text without a mark is
+UTF-8. No other encoding is guessed.
 """
 
 import codecs
@@ -18,11 +19,12 @@ _MARKS: Final = (
 
 
 class NotText(ValueError):
-    """The bytes are not text. The message says why and where, to be read after a colon."""
+    """Raised for bytes that are not text. The message says why and where, to be read after a
+    colon."""
 
 
 def decode_text(data: bytes) -> str:
-    """Decode a whole text; returns it without its byte order mark, with the line ends as they are.
+    """Decode a whole text. Drops its byte order mark, and keeps its line ends.
 
     Raises:
         NotText: a part of it is not text.
@@ -40,13 +42,12 @@ def decode_readable(data: bytes, *, is_cut: bool = False) -> tuple[str, NotText 
         is_cut: more bytes follow, so a part of a character at the end is dropped.
 
     Returns:
-        The text, and the first fault if there is one.
+        The text, and the first fault or None.
 
     Raises:
         NotText: the bytes contain NUL characters. Too little of such a text could be read.
     """
-    marks = (each for each in _MARKS if data.startswith(each[0]))
-    mark, encoding = next(marks, (b"", "utf-8"))
+    mark, encoding = _mark_and_encoding(data)
     body = data[len(mark) :]
     fault = None
     try:
@@ -54,9 +55,10 @@ def decode_readable(data: bytes, *, is_cut: bool = False) -> tuple[str, NotText 
     except UnicodeDecodeError as error:
         text = _decoded(body, encoding, "replace", is_cut)
         before = _decoded(body[: error.start], encoding, "replace", is_cut=True)
+        offset = len(mark) + error.start
         fault = NotText(
             f"it is not valid {encoding.upper()}"
-            f" (invalid byte at offset {len(mark) + error.start}, in line {_last_line(before)})"
+            f" (invalid byte at offset {offset}, in line {_last_line(before)})"
         )
     before, nul, _ = text.partition("\0")
     if nul:
@@ -65,6 +67,14 @@ def decode_readable(data: bytes, *, is_cut: bool = False) -> tuple[str, NotText 
             " it is binary, or UTF-16 without a byte order mark"
         )
     return text, fault
+
+
+def _mark_and_encoding(data: bytes) -> tuple[bytes, str]:
+    """The byte order mark of a text, which may be empty, and the encoding that it stands for."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return mark, encoding
+    return b"", "utf-8"
 
 
 def _decoded(
