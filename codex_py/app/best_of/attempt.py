@@ -18,7 +18,12 @@ from typing import Any, BinaryIO, Final
 from xml.etree import ElementTree
 
 from codex_py.app.best_of.snapshot import BaseSnapshot
-from codex_py.app.exec_process import PROGRAM, ExecInvocation, run_exec
+from codex_py.app.exec_process import (
+    PROGRAM,
+    ExecInvocation,
+    ExecResult,
+    run_exec,
+)
 from codex_py.app.features.gates.checks import changed_lines
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
 from codex_py.config.config import Config
@@ -33,14 +38,16 @@ _READ_EVERY_S: Final = 0.2
 _GRACE_S: Final = 0.7
 _MAX_REPORT_BYTES: Final = 50_000_000
 _MAX_OUTPUT_BYTES: Final = 64_000
-_STATES: Final[Mapping[int, str]] = {
+_STATES: Final[Mapping[int | None, str]] = {
     ExitCode.DONE: "done",
     ExitCode.GATE: "gate failed",
-    **dict.fromkeys(
-        (ExitCode.TURN_LIMIT, ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over budget"
-    ),
+    ExitCode.TURN_LIMIT: "over budget",
+    ExitCode.BUDGET: "over budget",
+    ExitCode.WALL_CLOCK: "over budget",
 }
+"""The state after each exit code. Any other code, and None after a signal, means "failed"."""
 _INTERNAL: Final = {"json": False}
+"""Marks a field that is left out of the JSON."""
 
 
 @dataclass(slots=True, eq=False)
@@ -161,18 +168,7 @@ class AttemptRunner:
             self._limits.discard(limit)
             for name in ("events.jsonl", "stderr"):
                 (folder / name).unlink(missing_ok=True)
-        # A signal ended an agent without an exit code.
-        attempt.state = _STATES.get(
-            -1 if result.exit_code is None else result.exit_code, "failed"
-        )
-        for name in ("thread_id", "last_message", "exit_code", "error", "seconds"):
-            setattr(attempt, name, getattr(result, name))
-        if result.usage is not None:
-            attempt.usage = Usage(**result.usage)
-        failed = [gate for gate in result.gates or () if gate["status"] == "failed"]
-        reasons = [f"{gate['name']}: {gate.get('reason')}" for gate in failed]
-        error = result.error or {}
-        attempt.why = "; ".join(reasons) or error.get("message")
+        _take_result(attempt, result)
         return attempt.state == "done"
 
     def _keep_change(self, attempt: Attempt, worktree: Worktree) -> str:
@@ -187,46 +183,38 @@ class AttemptRunner:
     async def _run_scripts(
         self, attempt: Attempt, worktree: Worktree, tree: str, confined: Sequence[str]
     ) -> None:
+        """Verify and measure an attempt, in a clean checkout of the tree that the agent left."""
         verify = self.config.gates.verify
         if verify or self.score or self.junit:
             await asyncio.to_thread(_check_out, worktree, tree)
         for script in verify:
-            code, ending, _ = await self._run(script, worktree, confined)
+            code, ending, _ = await self._run_script(script, worktree, confined)
             if code != 0:
                 attempt.why = f"verify: {script}: {ending} in a clean checkout"
                 return
         attempt.passed = True
         if self.score is not None:
-            code, ending, last = await self._run(self.score, worktree, confined)
-            with suppress(ValueError):
-                score = float(last.removeprefix("score="))
-                if code == 0 and last.startswith("score=") and isfinite(score):
-                    attempt.score = score
+            code, ending, last = await self._run_script(self.score, worktree, confined)
+            if code == 0:
+                attempt.score = _score(last)
             if attempt.score is None:
                 said = f"{ending}, and its last line is {last[:80]!r}, not `score=<number>`"
                 attempt.why = f"--score: {said}"
         if self.junit is not None:
             await asyncio.to_thread(_count_tests, attempt, worktree.cwd, self.junit)
 
-    async def _run(
+    async def _run_script(
         self, script: str, worktree: Worktree, confined: Sequence[str]
     ) -> tuple[int | None, str, str]:
         """Run a script in the sandbox.
 
-        Returns its exit code, its ending in words, and its last line.
+        Returns its exit code (None after the time-out), its ending in words, and the last line of
+        its standard output.
         """
         timeout_s = self.config.gates.verify_timeout_s
+        sandbox = [*PROGRAM, "sandbox", *self.sandbox, *confined]
         code, printed, _ = await self._runner.run(
-            [
-                *PROGRAM,
-                "sandbox",
-                *self.sandbox,
-                *confined,
-                "--",
-                "/bin/sh",
-                "-c",
-                script,
-            ],
+            [*sandbox, "--", "/bin/sh", "-c", script],
             cwd=worktree.cwd,
             environment=self.environment,
             stdin=b"",
@@ -237,7 +225,8 @@ class AttemptRunner:
             ending = f"did not end within {timeout_s:g} s"
         else:
             ending = f"exit code {code}"
-        return code, ending, printed.rstrip().rpartition("\n")[2].strip()
+        _, _, last_line = printed.rstrip().rpartition("\n")
+        return code, ending, last_line.strip()
 
     def _confined(self, worktree: Worktree) -> list[str]:
         """Options that keep commands out of the user's tree, wherever the worktree is."""
@@ -249,13 +238,14 @@ class AttemptRunner:
             "exclude_slash_tmp": policy.exclude_slash_tmp,
             "exclude_tmpdir_env_var": policy.exclude_tmpdir_env_var,
         }
-        pairs = (
-            f"sandbox_workspace_write.{k}={json.dumps(v)}" for k, v in settings.items()
-        )
-        return [word for pair in pairs for word in ("-c", pair)]
+        words: list[str] = []
+        for name, value in settings.items():
+            words += ["-c", f"sandbox_workspace_write.{name}={json.dumps(value)}"]
+        return words
 
     @asynccontextmanager
     async def _watched(self, attempt: Attempt, events: Path) -> AsyncGenerator[None]:
+        """Create the file of events, and read what the agent writes to it until the context ends."""
         with events.open("w+b") as file:
 
             async def follow() -> None:
@@ -271,39 +261,76 @@ class AttemptRunner:
                 self._read(attempt, file)
 
     def _read(self, attempt: Attempt, file: BinaryIO) -> None:
-        while (line := file.readline()).endswith(b"\n"):
+        """Read the lines that have been written since the last call.
+
+        A line that is still being written is left for the next call.
+        """
+        for line in iter(file.readline, b""):
+            if not line.endswith(b"\n"):
+                file.seek(-len(line), os.SEEK_CUR)
+                return
             if line.startswith(b'{"type":"usage"'):
                 attempt.usage = Usage(**json.loads(line)["usage"])
             self.watch(attempt, line)
-        file.seek(-len(line), os.SEEK_CUR)
+
+
+def _take_result(attempt: Attempt, result: ExecResult) -> None:
+    """Copy the result of the agent's process into the attempt."""
+    attempt.state = _STATES.get(result.exit_code, "failed")
+    attempt.exit_code = result.exit_code
+    attempt.thread_id = result.thread_id
+    attempt.last_message = result.last_message
+    attempt.error = result.error
+    attempt.seconds = result.seconds
+    if result.usage is not None:
+        attempt.usage = Usage(**result.usage)
+    failed = [gate for gate in result.gates or () if gate["status"] == "failed"]
+    reasons = [f"{gate['name']}: {gate.get('reason')}" for gate in failed]
+    error = result.error or {}
+    attempt.why = "; ".join(reasons) or error.get("message")
+
+
+def _score(line: str) -> float | None:
+    """Read a line `score=<number>`. Returns None for any other line, and for `nan` and `inf`."""
+    with suppress(ValueError):
+        score = float(line.removeprefix("score="))
+        if line.startswith("score=") and isfinite(score):
+            return score
+    return None
 
 
 def _check_out(worktree: Worktree, tree: str) -> None:
-    """Leave nothing but this tree.
+    """Make the folder of the worktree equal to this tree, without any other file.
 
-    Without an index, git rewrites every file. Raises a `CodexError`.
+    Raises a `CodexError` if git fails.
     """
+    # Without an index, git rewrites every file.
     Path(worktree.git.variables["GIT_DIR"], "index").unlink(missing_ok=True)
     git = worktree.git.without_filters(worktree.path)
     git.output(worktree.path, "clean", "-ffdxq")
     git.output(worktree.path, "read-tree", "--reset", "-u", tree)
 
 
-def _count_tests(
-    attempt: Attempt,
-    folder: Path,
-    pattern: str,
-) -> None:
+def _count_tests(attempt: Attempt, folder: Path, pattern: str) -> None:
     """Count the tests of all JUnit reports. Files of another kind are left out."""
     # Unlike `Path.glob`, this takes any pattern.
     for name in glob(pattern, root_dir=folder, recursive=True, include_hidden=True):  # noqa: PTH207
         # A `LookupError` means an unknown encoding.
         with suppress(OSError, ElementTree.ParseError, ValueError, LookupError):
-            report = ElementTree.fromstring(
-                read_whole(folder / name, _MAX_REPORT_BYTES)
-            )
-            kinds = [{child.tag for child in case} for case in report.iter("testcase")]
-            failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
-            passed = sum(not kind & {"failure", "error", "skipped"} for kind in kinds)
+            text = read_whole(folder / name, _MAX_REPORT_BYTES)
+            failed, passed = _count_cases(ElementTree.fromstring(text))
             attempt.failed_tests = (attempt.failed_tests or 0) + failed
             attempt.passed_tests = (attempt.passed_tests or 0) + passed
+
+
+def _count_cases(report: ElementTree.Element) -> tuple[int, int]:
+    """Count the failed and the passed tests of a JUnit report. Skipped tests are neither."""
+    failed = 0
+    passed = 0
+    for case in report.iter("testcase"):
+        tags = {child.tag for child in case}
+        if tags & {"failure", "error"}:
+            failed += 1
+        elif "skipped" not in tags:
+            passed += 1
+    return failed, passed

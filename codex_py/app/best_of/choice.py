@@ -27,7 +27,9 @@ _RANKS: Final = (
     "it took fewer tokens",
     "it is the first",
 )
+"""The reasons to prefer an attempt, one for each number of `_ranks`."""
 _BEFORE_JUDGE: Final = 3
+"""The first ranks, score and tests. Attempts that are equal in these are given to the judge."""
 
 
 def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
@@ -36,29 +38,32 @@ def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
     Returns the sorted attempts, the number of those that neither score nor tests tell from the
     first, and the reason why the first is the best.
     """
-
-    def ranks(each: Attempt) -> tuple[float, ...]:
-        score = inf if each.score is None else -each.score
-        if each.failed_tests is None:
-            failed = inf
-        else:
-            failed = each.failed_tests
-        size = (
-            not each.diff,
-            each.diff_lines or 0,
-            each.usage.total_tokens,
-            each.attempt,
-        )
-        return (score, failed, -(each.passed_tests or 0), *size)
-
-    order = sorted(attempts, key=ranks)
-    best = ranks(order[0])
-    ties = sum(ranks(each)[:_BEFORE_JUDGE] == best[:_BEFORE_JUDGE] for each in order)
+    order = sorted(attempts, key=_ranks)
+    best = _ranks(order[0])
+    tied = [
+        each for each in order if _ranks(each)[:_BEFORE_JUDGE] == best[:_BEFORE_JUDGE]
+    ]
     if len(order) == 1:
-        return order, ties, "it is the only one that passed"
-    pairs = zip(best, ranks(order[1]), _RANKS, strict=True)
+        return order, len(tied), "it is the only one that passed"
+    pairs = zip(best, _ranks(order[1]), _RANKS, strict=True)
     why = next(why for ours, theirs, why in pairs if ours != theirs)
-    return order, ties, f"of the {len(order)} that passed, {why}"
+    return order, len(tied), f"of the {len(order)} that passed, {why}"
+
+
+def _ranks(each: Attempt) -> tuple[float, ...]:
+    """Return the sort key of an attempt: the smaller, the better. No two attempts are equal."""
+    score = inf if each.score is None else -each.score
+    failed = inf if each.failed_tests is None else each.failed_tests
+    passed = each.passed_tests or 0
+    return (
+        score,
+        failed,
+        -passed,
+        not each.diff,
+        each.diff_lines or 0,
+        each.usage.total_tokens,
+        each.attempt,
+    )
 
 
 async def judged(
@@ -77,18 +82,22 @@ async def judged(
         "attempt": {"type": "integer", "enum": [*by_number]},
         "reason": {"type": "string"},
     }
-    schema = {"type": "object", "properties": fields, "required": [*fields]}
+    schema = {
+        "type": "object",
+        "properties": fields,
+        "required": [*fields],
+        "additionalProperties": False,
+    }
+    question = _question(attempts)
     with (
         closing(Guardian()) as guardian,
         own_folder(codex_home(environment), "judge") as folder,
     ):
         path = folder / "schema.json"
-        text = json.dumps({**schema, "additionalProperties": False})
+        text = json.dumps(schema)
         await asyncio.to_thread(path.write_text, text, encoding="utf-8")
-        own = ("-s", "read-only", "--ephemeral", "--output-schema", str(path))
-        command = ExecInvocation(
-            [*options, *own], _question(attempts), cwd, environment
-        )
+        own = ["-s", "read-only", "--ephemeral", "--output-schema", str(path)]
+        command = ExecInvocation([*options, *own], question, cwd, environment)
         result = await run_exec(command, guardian, folder)
     try:
         answer = json.loads(result.last_message or "")
@@ -101,8 +110,10 @@ async def judged(
 
 
 def _question(attempts: Sequence[Attempt]) -> str:
+    """Write the prompt for the judge. Each change gets an equal share of `_MAX_SHOWN`."""
     parts = [instruction_text("judge.md"), f"<task>\n{attempts[0].prompt}\n</task>"]
+    share = _MAX_SHOWN // len(attempts)
     for each in attempts:
-        shown = each.diff.decode(errors="replace")[: _MAX_SHOWN // len(attempts)]
-        parts.append(f'<change attempt="{each.attempt}">\n{shown}\n</change>')
+        diff = each.diff.decode(errors="replace")
+        parts.append(f'<change attempt="{each.attempt}">\n{diff[:share]}\n</change>')
     return "\n\n".join(parts)

@@ -12,11 +12,13 @@ from codex_py.rollout.index import thread_names
 from codex_py.rollout.reader import read_conversation
 from codex_py.rollout.records import home_of, read_meta
 
-_LONGEST_TITLE = 80
+_MAX_TITLE_CHARS = 80
 
 
 @frozen(kw_only=True)
 class Document:
+    """A conversation, with the facts about it that an export shows."""
+
     thread_id: str
     name: str | None
     cwd: str
@@ -29,35 +31,38 @@ class Document:
 
     @property
     def title(self) -> str:
-        """The name, or the beginning of the first prompt."""
-        text = self.name
-        if not text:
-            prompts = [item for item in self.items if isinstance(item, UserMessage)]
-            prompt = prompts[0].text if prompts else ""
-            text, _, _ = prompt.strip().partition("\n")
-        if len(text) <= _LONGEST_TITLE:
+        """The name of the session, or else the first line of the first prompt; shortened."""
+        text = self.name or self._first_line()
+        if len(text) <= _MAX_TITLE_CHARS:
             return text
-        return f"{text[: _LONGEST_TITLE - 1]}…"
+        return f"{text[: _MAX_TITLE_CHARS - 1]}…"
+
+    def _first_line(self) -> str:
+        for item in self.items:
+            if isinstance(item, UserMessage):
+                line, _, _ = item.text.strip().partition("\n")
+                return line
+        return ""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The facts for the head of the document, as names and values."""
+        """The known facts for the head of the document, as names and values."""
         began = ""
         if self.began:
             minute = self.began[:16].replace("T", " ")
             began = f"{minute} UTC"
-        model = filter(None, (self.provider, self.model))
+        provider_and_model = filter(None, (self.provider, self.model))
         tokens = ""
         if self.usage.total_tokens:
             tokens = f"{self.usage.input_tokens:,} in, {self.usage.output_tokens:,} out"
         rows = [
             ("Session", self.thread_id),
             ("Began", began),
-            ("Model", "/".join(model)),
+            ("Model", "/".join(provider_and_model)),
             ("Directory", self.cwd),
             ("Tokens", tokens),
         ]
-        return [row for row in rows if row[1]]
+        return [(name, value) for name, value in rows if value]
 
 
 def read_document(path: Path) -> Document:

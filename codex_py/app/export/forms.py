@@ -13,26 +13,21 @@ from codex_py.protocol.event_data import item_data, plain_data
 from codex_py.version import __version__
 
 FORMS = ("md", "json", "html")
+_OTHER_SUFFIXES = {"": "md", "markdown": "md", "htm": "html"}
 
 Writer: TypeAlias = Callable[[Document], Iterator[str]]
 
 
 def writer_for(path: Path | None, form: str | None = None) -> Writer:
-    """Choose the writer by `form`, else by the suffix of the file, else Markdown.
+    """Choose the writer by `form`, one of `FORMS`, or else by the suffix of the file.
+
+    Without a form and a suffix, the writer of Markdown is returned.
 
     Raises:
         UsageError: the suffix belongs to another kind of file.
     """
-    if path is not None:
-        suffix = path.suffix.lower().removeprefix(".")
-    else:
-        suffix = ""
-    others = {
-        "": "md",
-        "markdown": "md",
-        "htm": "html",
-    }
-    form = form or others.get(suffix, suffix)
+    if form is None:
+        form = "md" if path is None else _form_of(path)
     if form not in FORMS:
         raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
     if form == "html":
@@ -42,6 +37,11 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     if form == "json":
         return json_document
     return markdown
+
+
+def _form_of(path: Path) -> str:
+    suffix = path.suffix.lower().removeprefix(".")
+    return _OTHER_SUFFIXES.get(suffix, suffix)
 
 
 def without_keys(
@@ -59,6 +59,7 @@ def without_keys(
 
 
 def json_document(document: Document) -> Iterator[str]:
+    """Yield the whole document as one JSON object."""
     data = {
         "format": "codex-py-conversation",
         "format_version": 1,

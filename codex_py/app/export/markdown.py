@@ -7,8 +7,9 @@ from codex_py.app.export.document import Document
 from codex_py.app.export.entries import Diff, ExportEntry, Part, entries
 from codex_py.streams.terminal import on_one_line
 
-_SAID = {"user": "## User", "agent": "## Agent"}
+_HEADINGS = {"user": "## User", "agent": "## Agent"}
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+"""A line that opens or closes a block of code: its fence, and the words after it."""
 
 
 def markdown(document: Document) -> Iterator[str]:
@@ -20,9 +21,13 @@ def markdown(document: Document) -> Iterator[str]:
 
 
 def conversation(document: Document) -> Iterator[str]:
-    """Yield the entries without the heading. Each part begins with an empty line."""
+    """Yield the conversation without the head of the document.
+
+    Each part is a block of Markdown, and begins with an empty line.
+    """
     for entry in entries(document.items):
-        yield from (f"\n{block}\n" for block in _blocks(entry))
+        for block in _blocks(entry):
+            yield f"\n{block}\n"
 
 
 def _blocks(entry: ExportEntry) -> Iterator[str]:
@@ -32,16 +37,20 @@ def _blocks(entry: ExportEntry) -> Iterator[str]:
         if entry.failed:
             yield f"({entry.note})"
         return
-    note = f" ({entry.note})" if entry.note else ""
-    yield _SAID.get(entry.kind) or f"**{_escaped(entry.title)}**{note}"
+    yield _HEADINGS.get(entry.kind) or _bold_heading(entry)
     for part in entry.parts:
-        text = _block(part)
+        text = _part_block(part)
         if entry.kind == "thought":
             text = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         yield text
 
 
-def _block(part: Part) -> str:
+def _bold_heading(entry: ExportEntry) -> str:
+    note = f" ({entry.note})" if entry.note else ""
+    return f"**{_escaped(entry.title)}**{note}"
+
+
+def _part_block(part: Part) -> str:
     if isinstance(part, Diff):
         return fenced(part.text, "diff")
     if part.form == "code":
@@ -51,7 +60,7 @@ def _block(part: Part) -> str:
 
 def fenced(text: str, language: str = "") -> str:
     """Return a block of code with a fence that the text does not contain."""
-    inner_fences = re.findall("`{3,}", text)
+    inner_fences: list[str] = re.findall("`{3,}", text)
     longest = max(map(len, inner_fences), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
@@ -59,17 +68,22 @@ def fenced(text: str, language: str = "") -> str:
 
 def closed(text: str) -> str:
     """Close a block of code that the text leaves open, so that the text after it stays outside."""
-    fence = ""
+    open_fence = ""
     for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not mark[2].strip():
-            fence = ""
-    if fence:
-        return f"{text}\n{fence}"
+        match = _FENCE.match(line)
+        if match is None:
+            continue
+        fence, words = match.groups()
+        if not open_fence:
+            open_fence = fence
+        elif fence.startswith(open_fence) and not words.strip():
+            open_fence = ""
+    if open_fence:
+        return f"{text}\n{open_fence}"
     return text
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", " ".join(text.split()))
+    """Return the text on one line, with a backslash before each character of Markdown."""
+    on_line = " ".join(text.split())
+    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", on_line)

@@ -20,11 +20,17 @@ REDACTED: Final = "[redacted]"
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
 """The names of variables that hold credentials, as Codex recognises them."""
 _SHORTEST: Final = 8
+"""The characters of the shortest value that is taken for a key."""
+_GITHUB: Final = r"\w{36,}"
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
 _TOKENS: Final = {
     "github_pat_": r"\w{22,}",
     "glpat-": r"[\w-]{20,}",
-    **dict.fromkeys(("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), r"\w{36,}"),
+    "gho_": _GITHUB,
+    "ghp_": _GITHUB,
+    "ghr_": _GITHUB,
+    "ghs_": _GITHUB,
+    "ghu_": _GITHUB,
     "npm_": r"\w{36,}",
     "hf_": r"\w{30,}",
     "xox": r"[abprs]-[\w-]{10,}",
@@ -43,12 +49,14 @@ _FORMS: Final = {
     "sk-": r"(?:(?<![a-zA-Z0-9-])|(?<=\\[bfnrt])|(?<=%[\dA-F]{2})|(?<=\[[mK])|(?<=[\d;]m))sk-[\w-]{20,}",
     **{opening: opening + rest for opening, rest in _TOKENS.items()},
 }
-"""The patterns of keys, by a text that each key contains, which is found faster. PEM; RFC 6750;
-tokens."""
+"""The patterns of keys: PEM; RFC 6750; tokens.
+
+Each stands under a text that every such key contains. To look for this text first is faster.
+"""
 
 
 class Redactor:
-    """Replaces each key by `[redacted]`, and counts the keys.
+    """Replaces each key in a text by `[redacted]` when it is called, and counts the keys.
 
     Args:
         home: `$CODEX_HOME`, for `auth.json`.
@@ -59,18 +67,15 @@ class Redactor:
 
     def __init__(self, environment: Mapping[str, str], home: Path) -> None:
         self.count = 0
-        known = set(_strings(stored_fields(home / "auth.json")))
-        for name, value in environment.items():
-            if _SECRET_NAME.search(name):
-                known.add(value)
-        values: set[str] = set()
-        for value in known:
-            # A path leads to a key, but is not a key itself.
-            if len(value) >= _SHORTEST and not value.startswith("/"):
-                # The outputs of many tools have keys in JSON or in a URL.
-                values |= {value, json.dumps(value)[1:-1], quote(value, safe="")}
-        longest_first = sorted(values, key=len, reverse=True)
-        own = {value: re.escape(value) for value in longest_first}
+        spellings: set[str] = set()
+        for value in _own_keys(environment, home):
+            # The outputs of many tools have keys in JSON or in a URL.
+            in_json = json.dumps(value)[1:-1]
+            in_url = quote(value, safe="")
+            spellings |= {value, in_json, in_url}
+        # A key that contains another one is replaced first.
+        longest_first = sorted(spellings, key=len, reverse=True)
+        own = {spelling: re.escape(spelling) for spelling in longest_first}
         forms = {**own, **_FORMS}
         self._forms = {
             part: re.compile(form, re.DOTALL) for part, form in forms.items()
@@ -78,13 +83,16 @@ class Redactor:
 
     @property
     def notes(self) -> list[str]:
-        """Return a sentence for the user if there was a key."""
+        """A sentence for the user if a key was replaced; otherwise nothing."""
         if self.count:
             return [f"{self.count} keys were replaced by {REDACTED}."]
         return []
 
     def line(self, data: bytes) -> bytes:
-        """Redact a line of JSON. A line without a key stays the same, byte for byte."""
+        """Redact a line of JSON. A line without a key stays the same, byte for byte.
+
+        Raises a `ValueError` if the line may have a key, but is no JSON.
+        """
         text = data.decode(errors="replace")
         if not any(part in text for part in self._forms):
             return data
@@ -95,7 +103,7 @@ class Redactor:
         return encode_json(value) + b"\n"
 
     def _within(self, text: str) -> str:
-        """Redact a text. The arguments of a call are JSON in a text, and stay JSON."""
+        """Redact a text. If it is a JSON object, as the arguments of a call are, it stays one."""
         if not text.startswith("{"):
             return self(text)
         try:
@@ -131,18 +139,29 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
                 changed[change(key)] = map_texts(part, change)
             return changed
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return replace(
-                value,
-                **{
-                    f.name: map_texts(getattr(value, f.name), change)
-                    for f in fields(value)
-                },
-            )
+            changed = {}
+            for each in fields(value):
+                part = getattr(value, each.name)
+                changed[each.name] = map_texts(part, change)
+            return replace(value, **changed)
         case _:
             return value
 
 
+def _own_keys(environment: Mapping[str, str], home: Path) -> Iterator[str]:
+    """Yield the values of the user's variables and of `auth.json` that may be keys."""
+    values = [*_strings(stored_fields(home / "auth.json"))]
+    for name, value in environment.items():
+        if _SECRET_NAME.search(name):
+            values.append(value)
+    for value in values:
+        # A path leads to a key, but is not a key itself.
+        if len(value) >= _SHORTEST and not value.startswith("/"):
+            yield value
+
+
 def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings of a JSON value: itself, or those of an object. Lists are left out."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
