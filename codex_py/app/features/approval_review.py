@@ -50,6 +50,8 @@ _ADVICE: Final = (
 
 @frozen
 class Verdict:
+    """The decision on a call. `risk` is one of `_RISKS`; None if the model did not decide."""
+
     is_allowed: bool
     reason: str
     risk: str | None = None
@@ -58,8 +60,11 @@ class Verdict:
 class ApprovalReviewer:
     """Reviews the calls of a session and of its subagents.
 
-    All calls are reviewed for the session at the top. So a model that starts subagents cannot
-    choose the user's prompts, the reviewer, or the number of reviews.
+    The session at the top decides on all calls. So a model that starts subagents cannot choose the
+    user's prompts, the reviewer, or the number of reviews.
+
+    Args:
+        top: the reviewer of the session at the top; None for that session.
     """
 
     def __init__(
@@ -85,19 +90,25 @@ class ApprovalReviewer:
 
     async def review(self, request: ApprovalRequest) -> Review:
         """See `Approver`. The user is shown the verdict and is not asked."""
-        verdict = await self._top._verdict(request, self._context())
+        verdict = await self._top._decide(request, self._context())
         risk = f" (risk: {verdict.risk})" if verdict.risk else ""
-        did = "allowed" if verdict.is_allowed else "refused"
-        call = truncate_middle(" ".join(request.summary.split()), 200, "bytes")
-        self._thread.warn(f"The reviewer {did} `{call}`{risk}: {verdict.reason}")
+        decision = "allowed" if verdict.is_allowed else "refused"
+        summary = " ".join(request.summary.split())
+        call = truncate_middle(summary, 200, "bytes")
+        self._thread.warn(f"The reviewer {decision} `{call}`{risk}: {verdict.reason}")
         if verdict.is_allowed:
             return Review(ReviewDecision.APPROVED)
-        said = f"the automatic reviewer refuses it{risk}: {verdict.reason}; {_ADVICE}"
-        return Review(ReviewDecision.DENIED, said)
+        why = f"the automatic reviewer refuses it{risk}: {verdict.reason}; {_ADVICE}"
+        return Review(ReviewDecision.DENIED, why)
 
-    async def _verdict(
+    async def _decide(
         self, request: ApprovalRequest, context: Mapping[str, Any]
     ) -> Verdict:
+        """Let the model decide on a call, unless it is too long or there were too many reviews.
+
+        Args:
+            context: the facts that the model gets besides the call.
+        """
         if self._turn is not self._thread.turn:
             self._turn = self._thread.turn
             self._reviews = 0
@@ -111,45 +122,57 @@ class ApprovalReviewer:
             return Verdict(False, "the call is too long to be reviewed as a whole")
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                given = _visible({**context, "call": request.question})
-                return read_verdict(await self._answer(given))
+                facts = _visible({**context, "call": request.question})
+                answer = await self._ask(facts)
+                return read_verdict(answer)
         except TimeoutError:
             return Verdict(False, f"there was no answer within {_TIMEOUT_S:g} s")
         except ModelError as error:
             return Verdict(False, f"there was no answer: {error}")
 
-    async def _answer(self, given: str) -> str:
-        """Return the text of the model's answer. Raises a `ModelError` if it fails."""
+    async def _ask(self, facts: str) -> str:
+        """Return the text of the model's answer.
+
+        Raises:
+            ModelError: every way to ask has failed.
+        """
+        prompt = self._prompt(facts)
+        # The last try is for servers that do not know schemas.
+        tries = [prompt, replace(prompt, output_schema=None)]
+        if self._thread.settings.provider == "openai":
+            tries.insert(0, replace(prompt, model=_OWN_MODEL))
+        failure = ModelError("it was not asked")
+        for each in tries:
+            try:
+                return await self._send(each)
+            except ModelError as error:
+                failure = error
+        raise failure
+
+    def _prompt(self, facts: str) -> Prompt:
         settings = self._thread.settings
+        # The facts cannot contain the fence, so nothing in them reads as an instruction.
         fence = f"data-{secrets.token_hex(16)}"
-        text = f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
+        text = f"{fence}\n{facts}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
         policy = self._setup.config.settings.auto_review.policy or "There is none."
-        prompt = Prompt(
+        instructions = instruction_text("approval_review.md")
+        return Prompt(
             model=settings.model,
             input=[message("user", [input_text(text)])],
             cache_key=f"{self._thread.thread_id}-approvals",
-            instructions=instruction_text("approval_review.md").replace(
-                "{policy}", policy
-            ),
+            instructions=instructions.replace("{policy}", policy),
             reasoning=settings.reasoning,
             output_schema=json.loads(instruction_text("approval_review.json")),
             service_tier=settings.service_tier,
             max_output_tokens=settings.max_output_tokens,
             abilities=settings.abilities,
         )
-        # The last try is for servers that do not know schemas.
-        tries = [prompt, replace(prompt, output_schema=None)]
-        if settings.provider == "openai":
-            tries.insert(0, replace(prompt, model=_OWN_MODEL))
-        failure = ModelError("it was not asked")
-        for each in tries:
-            try:
-                return await self._text(each)
-            except ModelError as error:
-                failure = error
-        raise failure
 
-    async def _text(self, prompt: Prompt) -> str:
+    def _connected(self) -> ModelStream:
+        """Return the connection to the model, which the first call makes.
+
+        Its requests count towards the budget of the session.
+        """
         if self._stream is None:
             setup = self._setup
             assert setup.connect is not None
@@ -158,8 +181,13 @@ class ApprovalReviewer:
             budget = self._thread.feature(BudgetFeature)
             if budget is not None:
                 self._stream = budget(self._thread).wrap_model(self._stream)
+        return self._stream
+
+    async def _send(self, prompt: Prompt) -> str:
+        """Send one request. Returns the text of its answer; raises a `ModelError` if it fails."""
+        stream = self._connected()
         text = ""
-        async with self._stream(prompt) as events:
+        async with stream(prompt) as events:
             async for event in events:
                 match event:
                     case OutputItemDone(item=Message() as said):
@@ -171,36 +199,39 @@ class ApprovalReviewer:
         return text
 
     def _context(self) -> Mapping[str, Any]:
-        """The facts that the reviewer gets besides the call."""
-        items: list[Any] = [
-            decode_json(item) for item in self._thread.items[-4 * _MAX_ITEMS :]
-        ]
-        recent = [
-            json.dumps(item, ensure_ascii=False)
-            for item in items
-            if str(item.get("type")).endswith(("_call", "_output"))
-            or item.get("role") == "assistant"
-        ]
-        context = {"asked_by_user": _prompts(self._top._thread)}
+        """Collect the facts that the reviewer gets besides the call."""
+        context = {"asked_by_user": _last_prompts(self._top._thread)}
         if self._top is not self:
-            context["asked_by_agent"] = _prompts(self._thread)
-        context["recently"] = recent[-_MAX_ITEMS:]
+            context["asked_by_agent"] = _last_prompts(self._thread)
+        context["recently"] = _last_items(self._thread)
         return {
-            k: [truncate_middle(text, _MAX_TOKENS) for text in v]
-            for k, v in context.items()
+            name: [truncate_middle(text, _MAX_TOKENS) for text in texts]
+            for name, texts in context.items()
         }
 
 
-def _prompts(thread: Thread) -> list[str]:
+def _last_prompts(thread: Thread) -> list[str]:
     """Return the user's last prompts, including those that a compaction has kept."""
-    said = filter(None, map(user_prompt, thread.items))
-    return [prompt.text for prompt in said][-_MAX_PROMPTS:]
+    prompts = filter(None, map(user_prompt, thread.items))
+    texts = [prompt.text for prompt in prompts]
+    return texts[-_MAX_PROMPTS:]
+
+
+def _last_items(thread: Thread) -> list[str]:
+    """Return the model's last messages, its calls and their outputs, as JSON."""
+    texts: list[str] = []
+    for encoded in thread.items[-4 * _MAX_ITEMS :]:
+        item: Any = decode_json(encoded)
+        is_call = str(item.get("type")).endswith(("_call", "_output"))
+        if is_call or item.get("role") == "assistant":
+            texts.append(json.dumps(item, ensure_ascii=False))
+    return texts[-_MAX_ITEMS:]
 
 
 def _visible(data: Any) -> str:
-    """Encode the data as JSON on one line, with invisible characters escaped.
+    """Encode the data as JSON on one line.
 
-    A model would read those too.
+    Characters that a user does not see are escaped, because the model would read them.
     """
     text = json.dumps(data, ensure_ascii=False)
     return "".join(map(_visible_character, text))
@@ -213,7 +244,10 @@ def _visible_character(character: str) -> str:
 
 
 def read_verdict(text: str) -> Verdict:
-    """Read a verdict. Anything but an answer of the right form denies the call."""
+    """Read a verdict. Anything but an answer of the right form denies the call.
+
+    A high risk denies it too.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -224,9 +258,8 @@ def read_verdict(text: str) -> Verdict:
             "risk": str(risk),
             "reason": str(reason),
         } if len(data) == 3 and risk in _RISKS and reason.strip():
-            is_allowed = decision == "allow" and risk in _RISKS[:2]
-            return Verdict(
-                is_allowed, truncate_middle(" ".join(reason.split()), 200), risk
-            )
+            is_allowed = decision == "allow" and risk in {"low", "medium"}
+            on_one_line = " ".join(reason.split())
+            return Verdict(is_allowed, truncate_middle(on_one_line, 200), risk)
         case _:
             return Verdict(False, "its answer cannot be read")

@@ -14,6 +14,7 @@ from typing import Final
 
 from codex_py.app.features.budget_meters import (
     WARN_AT,
+    Meter,
     Reservation,
     limit_reached,
     meters,
@@ -61,24 +62,26 @@ class BudgetFeature:
         self._config = config
         self.limits = config.budget
         self.meters = list(meters(config.budget))
-        for provider, model in (
-            (config.model_provider, config.model),
-            *config.model_fallbacks,
-        ):
+        own = (config.model_provider, config.model)
+        for provider, model in (own, *config.model_fallbacks):
             self._prices(provider, model)
         self._changed = asyncio.Event()
         """Set, and replaced by a new event, when a request has ended."""
         self.stopped: CodexError | None = None
         """The error that the running turns end with."""
         self._running: list[Thread] = []
+        """The threads that run a turn."""
         self._since = 0.0
+        """The time, on the clock of the loop, at which the first of these turns began."""
         self._earlier_s = 0.0
+        """The time that earlier turns took. Turns that run at once count once."""
         self._timer: asyncio.TimerHandle | None = None
+        """Ends the running turns when `max_time` is over."""
 
     def for_child(self, setup: SessionSetup) -> "BudgetFeature":
         """Raises a `ConfigError` if the cost is limited, and the child's model has no known price."""
-        choices = setup.options.choices
-        self._prices(setup.config.model_provider, (choices or setup.config).model)
+        choices = setup.options.choices or setup.config
+        self._prices(setup.config.model_provider, choices.model)
         return self
 
     def __call__(self, thread: Thread) -> Extension:
@@ -106,30 +109,20 @@ class BudgetFeature:
             CodexError: not enough is left of a limit.
         """
         pairs = list(zip(self.meters, self._prices(provider, model), strict=True))
-        most = max_output or _LONG_OUTPUT
+        longest = max_output or _LONG_OUTPUT
         if max_output is None and any(price.output for _, price in pairs):
-            known = known_model(model)
-            most = (known and known.output) or _LONG_OUTPUT
+            longest = _longest_output(model)
         while True:
             self._check()
-            room = inf
-            tightest = None
-            for meter, price in pairs:
-                its_room = meter.room(price, expected)
-                if its_room < room:
-                    room = its_room
-                    tightest = meter
+            tightest, room = _tightest(pairs, expected)
             if tightest is not None and room < _MIN_OUTPUT:
                 raise self.stop(tightest.error())
-            output = int(min(most, room))
-            if all(
-                meter.room(price, expected, shared=True) >= output
-                for meter, price in pairs
-            ):
-                cut_by = tightest if output < most else None
-                return Reservation(
-                    pairs, replace(expected, output_tokens=output), cut_by
-                )
+            output = int(min(longest, room))
+            rooms = (meter.room(price, expected, shared=True) for meter, price in pairs)
+            if all(room >= output for room in rooms):
+                cut_by = tightest if output < longest else None
+                most = replace(expected, output_tokens=output)
+                return Reservation(pairs, most, cut_by)
             await self._changed.wait()
 
     def release(self, reservation: Reservation) -> None:
@@ -162,14 +155,13 @@ class BudgetFeature:
 
     @property
     def _elapsed_s(self) -> float:
-        if self._running:
-            running = asyncio.get_running_loop().time() - self._since
-        else:
-            running = 0
-        return self._earlier_s + running
+        """The time during which a turn ran, in this session or a subagent."""
+        if not self._running:
+            return self._earlier_s
+        return self._earlier_s + asyncio.get_running_loop().time() - self._since
 
     def _check(self) -> None:
-        """Raise the error of a limit that is reached."""
+        """Raise the error of a limit if one is reached."""
         limit_s = self.limits.max_time
         if limit_s is not None and self._elapsed_s >= limit_s:
             self._end_of_time()
@@ -177,14 +169,15 @@ class BudgetFeature:
             raise self.stopped
 
     def _end_of_time(self) -> None:
-        limit_s = self.limits.max_time
-        reason = f"`max_time` ({limit_s:g} s) is over"
+        """End all running turns, because `max_time` is over."""
+        reason = f"`max_time` ({self.limits.max_time:g} s) is over"
         error = self.stop(limit_reached(reason, "wall_clock", ExitCode.WALL_CLOCK))
         for thread in [*self._running]:
             thread.end(error)
 
     @asynccontextmanager
     async def _around_turn(self, thread: Thread) -> AsyncGenerator[None]:
+        """Measure the time of a turn, and start and stop the timer."""
         loop = asyncio.get_running_loop()
         if not self._running:
             self._since = loop.time()
@@ -209,6 +202,10 @@ class BudgetFeature:
         self._check()
 
     def _prices(self, provider: str, model: str) -> list[Price]:
+        """Return the price of a request for each meter.
+
+        Raises a `ConfigError` if a meter counts money, and the price of the model is unknown.
+        """
         return [meter.price or self._price(provider, model) for meter in self.meters]
 
     def _price(self, provider: str, model: str) -> Price:
@@ -220,6 +217,30 @@ class BudgetFeature:
         )
 
 
+def _longest_output(model: str) -> int:
+    known = known_model(model)
+    if known is None or not known.output:
+        return _LONG_OUTPUT
+    return known.output
+
+
+def _tightest(
+    pairs: Sequence[tuple[Meter, Price]], expected: Usage
+) -> tuple[Meter | None, float]:
+    """Find the meter that leaves the least room for the answer, and this room in tokens.
+
+    None and infinity if no meter limits the answer.
+    """
+    tightest = None
+    least = inf
+    for meter, price in pairs:
+        room = meter.room(price, expected)
+        if room < least:
+            tightest = meter
+            least = room
+    return tightest, least
+
+
 class _ThreadBudget:
     """Reserves and counts the requests of one thread."""
 
@@ -227,8 +248,9 @@ class _ThreadBudget:
         self._budget = budget
         self._thread = thread
         self._items: Sequence[EncodedItem] = ()
-        """The input of the last request, and the usage of its response."""
+        """The input of the last request."""
         self._usage = Usage()
+        """The usage of its response."""
         self._text_tokens = 0
         """The estimated tokens of that input's text."""
         self._growth = 0
@@ -244,19 +266,19 @@ class _ThreadBudget:
         async def stream(
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            provider, name = self._in_use
+            provider, name = self._model_in_use
             settings = self._thread.settings
-            most = None
+            max_output = None
             # The limit in the request is meant for the thread's own model.
             if (provider, name) == (settings.provider, settings.model):
-                most = prompt.max_output_tokens
+                max_output = prompt.max_output_tokens
+            expected = self._expected(prompt)
             reservation = await self._budget.reserve(
-                self._expected(prompt), provider, name, most
+                expected, provider, name, max_output
             )
             if reservation.cut_by is not None:
-                prompt = replace(
-                    prompt, max_output_tokens=reservation.expected.output_tokens
-                )
+                shorter = reservation.expected.output_tokens
+                prompt = replace(prompt, max_output_tokens=shorter)
             try:
                 async with model(prompt) as events:
                     yield self._counted(events, prompt, reservation)
@@ -266,24 +288,26 @@ class _ThreadBudget:
         return stream
 
     async def before_request(self) -> Sequence[Note]:
-        texts: list[str] = []
+        """Tell the model once that a limit is near, and how much of the rollout budget is left."""
+        notes: list[Note] = []
         if not self._is_warned:
-            near = self._budget.warning(self._ahead(), *self._in_use)
+            near = self._budget.warning(self._ahead(), *self._model_in_use)
             if near is not None:
                 self._is_warned = True
-                texts.append(_WRAP_UP.format(near))
+                notes.append(Note(_WRAP_UP.format(near)))
         rollout = self._budget.limits.rollout
         if rollout is not None:
-            meters = [meter for meter in self._budget.meters if meter.is_rollout]
-            left = meters[0].limit - meters[0].used
-            due = sum(left <= each for each in rollout.reminders)
-            if due != self._reminders:
-                texts.append(_REMINDER.format(max(0, int(left))))
-            self._reminders = due
-        return [Note(text) for text in texts]
+            [meter] = [each for each in self._budget.meters if each.is_rollout]
+            left = meter.limit - meter.used
+            due = [threshold for threshold in rollout.reminders if left <= threshold]
+            if len(due) != self._reminders:
+                notes.append(Note(_REMINDER.format(max(0, int(left)))))
+            self._reminders = len(due)
+        return notes
 
     @property
-    def _in_use(self) -> tuple[str, str]:
+    def _model_in_use(self) -> tuple[str, str]:
+        """The provider and the model of the next request: a fallback, if one has taken over."""
         recovery = self._thread.feature(ModelChain)
         assert recovery is not None
         return recovery.in_use
@@ -291,24 +315,24 @@ class _ThreadBudget:
     def _ahead(self) -> Sequence[Usage]:
         """Estimate the next three requests, if each grows as the last one did.
 
-        For a new history, estimate two of its present length.
+        For a new history, the first and the last estimate have its present length, and the second
+        is empty.
         """
         items = self._thread.items
         known = len(self._items)
         last = self._usage
         if not known or len(items) < known:
-            tools = EncodedItem(
-                str(self._thread.settings.tools).encode(errors="replace")
-            )
-            usage = Usage(estimated_tokens([tools, *items]))
-            return usage, Usage(), usage
+            tools = str(self._thread.settings.tools)
+            encoded_tools = EncodedItem(tools.encode(errors="replace"))
+            usage = Usage(estimated_tokens([encoded_tools, *items]))
+            return [usage, Usage(), usage]
         begins_with_base_prompt = items[0] != self._items[0]
         if begins_with_base_prompt:
             known += 1
         growth = max(self._growth, estimated_tokens(items[known:]))
         return [
-            replace(last, input_tokens=last.input_tokens + n * growth)
-            for n in (1, 2, 3)
+            replace(last, input_tokens=last.input_tokens + number * growth)
+            for number in (1, 2, 3)
         ]
 
     def _expected(self, prompt: Prompt) -> Usage:
@@ -329,43 +353,43 @@ class _ThreadBudget:
             return known
         return 0
 
-    def _plausible(
-        self,
-        usage: Usage,
-        prompt: Prompt,
-        said: str,
-    ) -> Usage:
-        """Correct the usage that a server reports, and keep it for the next request.
+    def _keep(self, usage: Usage, prompt: Prompt, answer: str) -> Usage:
+        """Keep a request and the usage that the server reports, for the estimates of the next one.
+
+        Returns the usage, corrected by `_plausible`.
+        """
+        known = self._known(prompt)
+        input_tokens = self._text_tokens if known else text_tokens([prompt.head])
+        input_tokens += text_tokens(prompt.input[known:])
+        plausible = self._plausible(usage, input_tokens, answer)
+        self._growth = 0
+        if known:
+            self._growth = plausible.input_tokens - self._usage.input_tokens
+        self._items = list(prompt.input)
+        self._usage = plausible
+        self._text_tokens = input_tokens
+        return plausible
+
+    def _plausible(self, usage: Usage, input_tokens: int, answer: str) -> Usage:
+        """Correct the usage that a server reports.
 
         Input and output count as at least half of the estimate for their texts. At most as many
         tokens come from the cache as the request before and its response left there.
+
+        Args:
+            input_tokens: the estimate for the text of the input.
+            answer: the text of the output.
         """
-        known = self._known(prompt)
-        if known:
-            text = self._text_tokens
-        else:
-            text = text_tokens([prompt.head])
-        text += text_tokens(prompt.input[known:])
+        output_tokens = text_tokens([EncodedItem(answer.encode(errors="replace"))])
         cached = usage.cached_input_tokens
         if self._items:
             cached = min(cached, self._usage.total_tokens)
-        usage = replace(
+        return replace(
             usage,
-            input_tokens=max(usage.input_tokens, text // 2),
+            input_tokens=max(usage.input_tokens, input_tokens // 2),
             cached_input_tokens=cached,
-            output_tokens=max(
-                usage.output_tokens,
-                text_tokens([EncodedItem(said.encode(errors="replace"))]) // 2,
-            ),
+            output_tokens=max(usage.output_tokens, output_tokens // 2),
         )
-        if known:
-            self._growth = usage.input_tokens - self._usage.input_tokens
-        else:
-            self._growth = 0
-        self._items = list(prompt.input)
-        self._usage = usage
-        self._text_tokens = text
-        return usage
 
     async def _counted(
         self,
@@ -373,23 +397,27 @@ class _ThreadBudget:
         prompt: Prompt,
         reservation: Reservation,
     ) -> AsyncGenerator[ResponseEvent]:
-        output = 0
-        said = ""
+        """Pass the events on, and keep in the reservation what the response has used so far.
+
+        Raises the error of the limit that cut the answer short, if one did.
+        """
+        output_tokens = 0
+        answer = ""
         try:
             async for event in events:
                 match event:
                     case Completed(usage=usage):
-                        reservation.used = self._plausible(usage, prompt, said)
+                        reservation.used = self._keep(usage, prompt, answer)
                         reservation.responses = 1
                     case Created():
                         pass
                     case _:
-                        # This estimate counts if the stream breaks off.
                         if isinstance(event, OutputItemDone):
-                            output += estimated_tokens([event.item.encoded()])
-                            said += _said(event.item)
+                            output_tokens += estimated_tokens([event.item.encoded()])
+                            answer += _text_of(event.item)
+                        # This estimate counts if the stream breaks off.
                         reservation.used = replace(
-                            reservation.expected, output_tokens=output
+                            reservation.expected, output_tokens=output_tokens
                         )
                 yield event
         except ModelError as error:
@@ -400,7 +428,8 @@ class _ThreadBudget:
             raise
 
 
-def _said(item: ResponseItem) -> str:
+def _text_of(item: ResponseItem) -> str:
+    """Return the text that the model wrote: a message, or the arguments of a call."""
     match item:
         case Message():
             return item.text

@@ -11,11 +11,14 @@ from codex_py.protocol.stream import Usage
 
 _ROUNDING = 1e-6
 WARN_AT = 0.8
+"""The share of a limit from which on it is near."""
 _MILLION = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
 class Meter:
+    """One limit, and how much of it is used. A price says what a request uses of it."""
+
     key: str
     """The configuration key of the limit."""
     limit: float
@@ -24,6 +27,7 @@ class Meter:
     price: Price | None = None
     """The share of the limit that a million tokens use; None: the price of the model."""
     per_response: int = 0
+    """The amount that each response uses, whatever its length."""
     code: str = "token_budget"
     exit_code: ExitCode = ExitCode.BUDGET
     is_rollout: bool = False
@@ -34,6 +38,7 @@ class Meter:
 
     @property
     def state(self) -> str:
+        """The used amount and the limit, in words."""
         return self.shown.format(self.used, self.limit)
 
     def expected(self, price: Price, usage: Usage) -> float:
@@ -63,16 +68,26 @@ class Meter:
         left = self.limit - self.used - self.expected(price, usage) + _ROUNDING
         if shared:
             left -= self.held
-        if left >= 0 and not price.output:
+        is_output_free = not price.output
+        if left >= 0 and is_output_free:
             return inf
         return left / (price.output or 1) * _MILLION
 
     def is_near(self, price: Price, ahead: Sequence[Usage]) -> bool:
-        """True if the first of the requests ahead takes the usage over 80 %, or the last might not fit."""
-        used = self.used + self.per_response + price.of(ahead[0])
-        behind = price.of(ahead[1]) + self.expected(price, ahead[2])
-        is_full = not self.per_response and used + behind > self.limit
-        return not self.is_rollout and (is_full or used > WARN_AT * self.limit)
+        """True if the first of three requests takes the usage over 80 %, or the last might not fit.
+
+        A rollout budget is never near, because it has its own reminders.
+        """
+        if self.is_rollout:
+            return False
+        first, second, third = ahead
+        used = self.used + self.per_response + price.of(first)
+        if used > WARN_AT * self.limit:
+            return True
+        if self.per_response:
+            return False
+        later = price.of(second) + self.expected(price, third)
+        return used + later > self.limit
 
     def error(self) -> CodexError:
         reason = f"{self.state} are used, and the next request does not fit into `{self.key}`"
@@ -87,6 +102,7 @@ class Reservation:
         cut_by: the limit that makes the answer shorter than the model's maximum; None if no limit
             does.
         used: the tokens to count when it is released; None if none were used.
+        responses: the number of complete responses to count then.
     """
 
     def __init__(
@@ -99,27 +115,24 @@ class Reservation:
         self.cut_by = cut_by
         self.used: Usage | None = None
         self.responses = 0
-        self._held = [
-            (meter, price, meter.expected(price, expected)) for meter, price in pairs
-        ]
-        for meter, _, amount in self._held:
+        self._held: list[tuple[Meter, Price, float]] = []
+        for meter, price in pairs:
+            amount = meter.expected(price, expected)
             meter.held += amount
+            self._held.append((meter, price, amount))
 
     def release(self) -> None:
+        """Free the reserved amounts and count what was used. A second call does nothing."""
         held = self._held
         self._held = []
         for meter, price, amount in held:
             meter.held -= amount
-            meter.used += meter.per_response * self.responses + price.of(
-                self.used or Usage()
-            )
+            meter.used += meter.per_response * self.responses
+            meter.used += price.of(self.used or Usage())
 
 
-def limit_reached(
-    reason: str,
-    code: str,
-    exit_code: ExitCode,
-) -> CodexError:
+def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
+    """Make the error that ends a turn at a limit."""
     text = f"budget reached: {reason}; to go on, resume the session with a higher limit"
     return CodexError(text, code=code, exit_code=exit_code)
 
@@ -128,10 +141,15 @@ def meters(budget: Budget) -> Iterator[Meter]:
     """Make a meter for each limit of a budget except the limit on time."""
     turns = budget.max_turns
     if turns is not None:
-        shown = "{:.0f} of {} responses"
-        free = Price(0, 0, 0)
-        stop = ExitCode.TURN_LIMIT
-        yield Meter("max_turns", turns, shown, free, 1, "turn_limit", stop)
+        yield Meter(
+            "max_turns",
+            turns,
+            "{:.0f} of {} responses",
+            price=Price(0, 0, 0),
+            per_response=1,
+            code="turn_limit",
+            exit_code=ExitCode.TURN_LIMIT,
+        )
     tokens = budget.max_tokens
     if tokens is not None:
         price = Price(_MILLION, _MILLION, _MILLION)
@@ -139,8 +157,14 @@ def meters(budget: Budget) -> Iterator[Meter]:
     cost = budget.max_cost
     if cost is not None:
         yield Meter("max_cost", cost, "${:.4f} of ${:.4f}", code="cost_budget")
-    its = budget.rollout
-    if its is not None:
-        price = Price(its.input_weight * _MILLION, 0, its.output_weight * _MILLION)
-        shown = "{:,.0f} of {:,} weighted tokens"
-        yield Meter("limit_tokens", its.limit_tokens, shown, price, is_rollout=True)
+    rollout = budget.rollout
+    if rollout is not None:
+        per_input = rollout.input_weight * _MILLION
+        per_output = rollout.output_weight * _MILLION
+        yield Meter(
+            "limit_tokens",
+            rollout.limit_tokens,
+            "{:,.0f} of {:,} weighted tokens",
+            price=Price(per_input, 0, per_output),
+            is_rollout=True,
+        )

@@ -50,29 +50,33 @@ class ChangeBundle:
         @asynccontextmanager
         async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
             with ExitStack() as stack:
-                git, base, tree = await asyncio.to_thread(self._begin, stack)
+                git, head, tree = await asyncio.to_thread(self._begin, stack)
                 yield
                 # This is not reached if the turn failed.
                 keep = self._setup.options.bundle
                 assert keep is not None
                 diff, files = await asyncio.to_thread(self._changes, git, tree)
-                facts = {**_facts(thread, turn), "base": base or None, "files": files}
-                keep(
-                    lambda code: written_bundle(
-                        {**facts, "exit_code": code}, diff, self._key
-                    )
-                )
+                facts = {**_facts(thread, turn), "base": head or None, "files": files}
+
+                def write(exit_code: int):
+                    complete = {**facts, "exit_code": exit_code}
+                    return written_bundle(complete, diff, self._key)
+
+                keep(write)
 
         return Extension(around_turn=around_turn)
 
     def _begin(self, stack: ExitStack) -> tuple[Git, str, str]:
+        """Return git with its own folder for objects, the commit of HEAD, and the work tree.
+
+        The commit is empty in a repository without one. The stack removes the folder.
+        """
         git = stack.enter_context(aside(self._git))
-        head = git.run(
-            self._top, "rev-parse", "--verify", "--quiet", "HEAD"
-        ).stdout.decode()
-        return git, head.strip(), self._tree(git)
+        head = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD")
+        return git, head.stdout.decode().strip(), self._tree(git)
 
     def _tree(self, git: Git) -> str:
+        """Return the name of a git tree with the present files."""
         own = open_for_writing()
         # Commands may have changed the configuration meanwhile.
         git = git.without_filters(self._top)
@@ -91,25 +95,15 @@ class ChangeBundle:
         """Return the diff since the tree `before`, and the changed files with the names of their
         blobs.
         """
-        trees = before, self._tree(git)
-        raw = git.names(
-            self._top,
-            "diff-tree",
-            "-r",
-            "-z",
-            "--no-renames",
-            "--ignore-submodules=all",
-            *trees,
-        )
+        after = self._tree(git)
+        options = ("-r", "-z", "--no-renames", "--ignore-submodules=all")
+        fields = git.names(self._top, "diff-tree", *options, before, after)
         files: list[dict[str, str | None]] = []
-        facts = raw[::2]
-        names = raw[1::2]
-        for fact, name in zip(facts, names, strict=True):
-            _, _, old_id, new_id, *_ = fact.split()
-            old = _blob(old_id)
-            new = _blob(new_id)
-            files.append({"path": name, "before": old, "after": new})
-        return diff_between(git, self._top, *trees), files
+        # The modes and blobs of a file and its path take turns.
+        for blobs, path in zip(fields[::2], fields[1::2], strict=True):
+            _, _, old, new, *_ = blobs.split()
+            files.append({"path": path, "before": _blob(old), "after": _blob(new)})
+        return diff_between(git, self._top, before, after), files
 
 
 def _blob(name: str) -> str | None:
@@ -123,15 +117,17 @@ def _blob(name: str) -> str | None:
 
 
 def _facts(thread: Thread, turn: TurnStart) -> dict[str, Any]:
+    """Return the facts of a bundle that do not come from git."""
     gates = thread.feature(Gates)
     verdicts: Mapping[str, Any] = {} if gates is None else gates.turn_facts()
     prompt = "" if turn.prompt is None else turn.prompt.text
+    encoded_prompt = prompt.encode(errors="replace")
     return {
         "program": f"codex-py {__version__}",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "session": thread.thread_id,
         "model": thread.settings.model,
-        "prompt_sha256": hashlib.sha256(prompt.encode(errors="replace")).hexdigest(),
+        "prompt_sha256": hashlib.sha256(encoded_prompt).hexdigest(),
         "gates": verdicts.get("gates", []),
         "evidence": verdicts.get("evidence", []),
     }

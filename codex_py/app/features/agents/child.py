@@ -18,6 +18,8 @@ from codex_py.protocol.prompts import UserPrompt
 
 @dataclass(eq=False)
 class ChildAgent(HostedSession):
+    """A subagent, from the call that opens it to its closing."""
+
     parent: Thread
     """The thread that opens the subagent."""
     nickname: str
@@ -32,6 +34,7 @@ class ChildAgent(HostedSession):
     state: AgentState = field(default_factory=lambda: AgentState("pending_init"))
     """The state that the model is told."""
     _prompts: list[UserPrompt] = field(default_factory=list[UserPrompt])
+    """The messages that wait for a turn of their own."""
     _working: asyncio.Task[None] | None = None
     """The task that runs the turns for the waiting messages."""
 
@@ -50,35 +53,41 @@ class ChildAgent(HostedSession):
         return ()
 
     async def open(self, opening: AbstractAsyncContextManager[Session]) -> None:
-        """Raises a `CodexError` if the session cannot be opened."""
+        """Open the session. Raises a `CodexError` if it cannot be opened."""
         session = await self.host(opening)
         self.id = session.thread_id
         if session.is_resumed and session.is_unfinished:
             self.state = AgentState("interrupted")
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
-        """Add the message to the running task.
+        """Add the message to the running turn.
 
-        If no task runs, or with `interrupt`, the message starts a new task.
+        If no turn takes it, or with `interrupt`, the message gets its own turn, after those of the
+        messages that already wait. `interrupt` ends the running turn.
         """
         session = self.session
         images = list(map(Path, prompt.images))
-        if interrupt or self._prompts or not session.steer(prompt.text, images=images):
-            is_idle = not self.is_busy
-            if is_idle and self._working is not None:
-                # A bug that ended the last task is raised here, so that it is not lost.
-                self._working.result()
-            self._prompts.append(prompt)
-            self._become(AgentState("running"))
-            if is_idle:
-                self._working = asyncio.create_task(self._work(session))
+        needs_turn = interrupt or bool(self._prompts)
+        if needs_turn or not session.steer(prompt.text, images=images):
+            self._queue(prompt)
         if interrupt:
             session.abort()
 
-    async def interrupt(self) -> None:
-        """Stop the running task and drop the messages that it has not read.
+    def _queue(self, prompt: UserPrompt) -> None:
+        """Let the message wait for its turn. If no task runs the turns, start one."""
+        is_idle = not self.is_busy
+        if is_idle and self._working is not None:
+            # A bug that ended the last task is raised here, so that it is not lost.
+            self._working.result()
+        self._prompts.append(prompt)
+        self._become(AgentState("running"))
+        if is_idle:
+            self._working = asyncio.create_task(self._work(self.session))
 
-        Returns when the task has ended.
+    async def interrupt(self) -> None:
+        """Stop the running turn, and drop the messages that no turn has sent.
+
+        Returns when the task that runs the turns has ended.
         """
         if self.is_open and self._working is not None:
             self._prompts.clear()
@@ -101,17 +110,18 @@ class ChildAgent(HostedSession):
             await super().close()
 
     async def _work(self, session: Session) -> None:
-        """Run a turn for each message."""
+        """Run a turn for each message. The state at the end is that of the last turn."""
         state = AgentState("interrupted")
         try:
             while self._prompts:
                 prompt = self._prompts.pop(0)
                 images = list(map(Path, prompt.images))
-                state = _state(await session.run_turn(prompt.text, images=images))
-                if self.tree is not None and (
-                    said := await asyncio.to_thread(self.tree.remark)
-                ):
-                    state = replace(state, message=f"{state.message or ''}{said}")
+                result = await session.run_turn(prompt.text, images=images)
+                state = _state_after(result)
+                remark = await self.tree_remark()
+                if remark:
+                    state = replace(state, message=f"{state.message or ''}{remark}")
+                # Messages that the turn took but did not send come first.
                 self._prompts[:0] = session.take_unsent()
         except Exception as error:
             state = AgentState("errored", f"internal error: {error!r}")
@@ -119,16 +129,21 @@ class ChildAgent(HostedSession):
         finally:
             self._become(state)
 
+    async def tree_remark(self) -> str:
+        """Say where the changes in the subagent's own worktree are. Empty if there are none."""
+        if self.tree is None:
+            return ""
+        return await asyncio.to_thread(self.tree.remark)
+
     def _become(self, state: AgentState) -> None:
         self.state = state
         self.on_change(self)
 
 
-def _state(result: TurnResult) -> AgentState:
+def _state_after(result: TurnResult) -> AgentState:
     error = result.error
     if error is None:
         return AgentState("completed", result.last_message)
-    is_aborted = error.code == "aborted"
-    if is_aborted:
+    if error.code == "aborted":
         return AgentState("interrupted")
     return AgentState("errored", str(error))

@@ -1,4 +1,4 @@
-"""The subagents of one thread: makes child sessions of calls, and reports to the thread."""
+"""The subagents of one thread: opens a session for each, and reports to the thread."""
 
 import asyncio
 from collections.abc import (
@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from codex_py.app.features.agents.agent_registry import AgentRegistry
 from codex_py.app.features.agents.child import ChildAgent
@@ -76,6 +76,9 @@ _NICKNAMES: Final = (
 _MIN_WAIT_S = 10.0
 _MAX_WAIT_S = 3600.0
 _BUSY: Final = {"pending_init", "running"}
+"""The states in which a subagent is not idle."""
+_Answer: TypeAlias = tuple[Mapping[str, Any], Mapping[str, AgentState]]
+"""The output of a call, and the states that are shown with it, as `Agents.answer` returns them."""
 
 
 class Children:
@@ -83,6 +86,7 @@ class Children:
 
     Args:
         registry: all subagents of the session at the top.
+        roles: called when a child is opened; returns the roles of the session.
     """
 
     def __init__(
@@ -103,47 +107,30 @@ class Children:
 
     async def answer(
         self, params: Any, ids: Sequence[str], prompt: UserPrompt | None
-    ) -> tuple[Mapping[str, Any], Mapping[str, AgentState]]:
-        if isinstance(params, WaitParams):
-            states = await self._wait(ids, params.timeout_ms / 1000)
-            status = {agent_id: data_of(state) for agent_id, state in states.items()}
-            return {"status": status, "timed_out": not status}, states
-        if isinstance(params, SpawnParams):
-            assert prompt is not None
-            if params.fork_context:
-                items = self._thread.items
-            else:
-                items = ()
-            history = [
-                each
-                for each in items
-                if is_summary(each) or user_prompt(each) is not None
-            ]
-            child = await self._open(params, history=history)
-            state = child.state
-            child.send(prompt)
-            return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
-        agent_id = ids[0]
-        if isinstance(params, ResumeParams):
-            # If two calls resume the same agent at once, the second one finds it open.
-            async with self._registry.resuming:
-                child = self._child(agent_id) or await self._resume(agent_id)
-            return {"status": data_of(child.state)}, {agent_id: child.state}
-        child = self._child(agent_id)
-        if child is None:
-            raise _not_found(agent_id)
-        state = child.state
-        if isinstance(params, SendParams):
-            assert prompt is not None
-            child.send(prompt, interrupt=params.interrupt)
-            return {"submission_id": new_thread_id()}, {agent_id: state}
-        await self._close([child])
-        answer = {"previous_status": data_of(state)}
-        if child.tree is not None and (
-            said := await asyncio.to_thread(child.tree.remark)
-        ):
-            answer["worktree"] = said.strip()
-        return answer, {agent_id: state}
+    ) -> _Answer:
+        """See `Agents.answer`."""
+        match params:
+            case WaitParams(timeout_ms=timeout_ms):
+                states = await self._wait(ids, timeout_ms / 1000)
+                status = {each: data_of(state) for each, state in states.items()}
+                return {"status": status, "timed_out": not status}, states
+            case SpawnParams():
+                assert prompt is not None
+                return await self._spawn(params, prompt)
+            case ResumeParams():
+                agent_id = ids[0]
+                # If two calls resume the same agent at once, the second one finds it open.
+                async with self._registry.resuming:
+                    child = self._child(agent_id) or await self._resume(agent_id)
+                return {"status": data_of(child.state)}, {agent_id: child.state}
+            case SendParams(interrupt=interrupt):
+                assert prompt is not None
+                child = self._existing(ids[0])
+                state = child.state
+                child.send(prompt, interrupt=interrupt)
+                return {"submission_id": new_thread_id()}, {child.id: state}
+            case _:
+                return await self._end(self._existing(ids[0]))
 
     def take_news(self) -> Sequence[Note]:
         """Return the notes about ended tasks that the thread has not been given yet."""
@@ -168,9 +155,30 @@ class Children:
         await asyncio.gather(*(child.interrupt() for child in busy))
 
     async def aclose(self) -> None:
+        """Close the children of this thread, which close their own."""
         await self._close(
             [child for child in self._registry.open if child.parent is self._thread]
         )
+
+    async def _spawn(self, params: SpawnParams, prompt: UserPrompt) -> _Answer:
+        """Open a new child and send it the message."""
+        history: list[EncodedItem] = []
+        if params.fork_context:
+            history = [item for item in self._thread.items if _is_forked(item)]
+        child = await self._open(params, history=history)
+        state = child.state
+        child.send(prompt)
+        return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
+
+    async def _end(self, child: ChildAgent) -> _Answer:
+        """Close a child, and say where its changes are if it has its own worktree."""
+        state = child.state
+        await self._close([child])
+        output = {"previous_status": data_of(state)}
+        remark = await child.tree_remark()
+        if remark:
+            output["worktree"] = remark.strip()
+        return output, {child.id: state}
 
     async def _wait(
         self, ids: Sequence[str], timeout_s: float
@@ -179,18 +187,24 @@ class Children:
 
         Returns the idle ones; after the time-out, an empty mapping.
         """
+        limited_s = min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)):
+            async with asyncio.timeout(limited_s):
                 while True:
                     changed = self._registry.changed
-                    states = ((each, self._state(each)) for each in ids)
-                    idle = {
-                        id_: state for id_, state in states if state.status not in _BUSY
-                    }
+                    idle = self._idle_states(ids)
                     if idle:
                         return idle
                     await changed.wait()
         return {}
+
+    def _idle_states(self, ids: Sequence[str]) -> Mapping[str, AgentState]:
+        states = {agent_id: self._state(agent_id) for agent_id in ids}
+        return {
+            agent_id: state
+            for agent_id, state in states.items()
+            if state.status not in _BUSY
+        }
 
     def _state(self, agent_id: str) -> AgentState:
         child = self._child(agent_id)
@@ -199,14 +213,14 @@ class Children:
         return child.state
 
     def _lineage(self, thread_id: str) -> Iterator[str]:
-        """The ids of the thread and of all threads above it."""
+        """Yield the ids of the thread and of all threads above it."""
         yield thread_id
         for child in self._registry.open:
             if child.id == thread_id:
                 yield from self._lineage(child.parent.thread_id)
 
     def _below(self) -> Iterator[ChildAgent]:
-        """The children that this thread or a thread below it has started.
+        """Yield the open children that this thread or a thread below it has started.
 
         Others are out of reach: they may have more rights.
         """
@@ -217,8 +231,18 @@ class Children:
     def _child(self, agent_id: str) -> ChildAgent | None:
         return next((child for child in self._below() if child.id == agent_id), None)
 
+    def _existing(self, agent_id: str) -> ChildAgent:
+        """Return an open child. Raises `CallRefused` if there is none with this id."""
+        child = self._child(agent_id)
+        if child is None:
+            raise _not_found(agent_id)
+        return child
+
     async def _resume(self, agent_id: str) -> ChildAgent:
-        """Open a closed child again. A child of another session is not found."""
+        """Open a closed child again, with the role and the nickname that it had.
+
+        Raises `CallRefused` if it is no child of this session.
+        """
         try:
             path = find_session(self._setup.config.home, agent_id)
             meta = None if path is None else read_meta(path)
@@ -226,13 +250,11 @@ class Children:
             meta = None
         if meta is None or self.thread_id not in {meta.parent_id, meta.root_id}:
             raise _not_found(agent_id)
-        spawned = object_field(
-            object_field(as_object(meta.source), "subagent"), "thread_spawn"
-        )
+        subagent = object_field(as_object(meta.source), "subagent")
+        spawned = object_field(subagent, "thread_spawn")
         params = SpawnParams(agent_type=text_field(spawned, "agent_role") or None)
-        return await self._open(
-            params, text_field(spawned, "agent_nickname"), resume=agent_id
-        )
+        nickname = text_field(spawned, "agent_nickname")
+        return await self._open(params, nickname, resume=agent_id)
 
     async def _open(
         self,
@@ -241,24 +263,36 @@ class Children:
         resume: str | None = None,
         history: Sequence[EncodedItem] = (),
     ) -> ChildAgent:
-        setup = self._setup
+        """Open the session of a child and add it to the registry.
+
+        Args:
+            nickname: the child's nickname; chosen if empty.
+            resume: the id of the thread to continue; None for a new one.
+            history: the items that a new child starts with.
+
+        Raises:
+            CallRefused: the role is unknown, too many children are open, or the session cannot be
+                opened.
+        """
         thread = self._thread
         registry = self._registry
-        role = self._roles().found.get(params.agent_type or "default")
+        agent_type = params.agent_type or ""
+        role = self._roles().found.get(agent_type or "default")
         if role is None:
-            raise CallRefused(f"unknown agent_type '{params.agent_type}'")
-        config, choices = child_settings(setup, thread.settings.choices, role, params)
+            raise CallRefused(f"unknown agent_type '{agent_type}'")
+        own = thread.settings.choices
+        config, choices = child_settings(self._setup, own, role, params)
         if len(registry.open) >= registry.limit:
             raise CallRefused("collab spawn failed: agent thread limit reached")
         nickname = nickname or self._nickname(role.nicknames)
         new = NewChild(
             nickname,
-            role=params.agent_type or None,
+            role=agent_type or None,
             choices=choices,
             history=history,
             features=[RoleLimits(role)],
         )
-        child = ChildAgent(thread, nickname, params.agent_type or "", self._changed)
+        child = ChildAgent(thread, nickname, agent_type, self._on_change)
         registry.open.append(child)
         try:
             await child.open(self._opened(child, new, role, config, resume))
@@ -279,6 +313,7 @@ class Children:
         config: Config,
         resume: str | None,
     ) -> AsyncGenerator[Session]:
+        """Open the session of a child, in its own worktree if its role is isolated."""
         setup = self._setup
         choices = new.choices
         assert setup.open_child is not None
@@ -287,9 +322,8 @@ class Children:
             # In Plan mode nothing is changed, and a worktree would be a change of the repository.
             if role.isolation is not None and choices.mode != "plan":
                 make = partial(new_worktree, config.cwd, config.home, setup.environment)
-                child.tree = await stack.enter_async_context(
-                    open_worktree(make, self._thread.warn)
-                )
+                opening_tree = open_worktree(make, self._thread.warn)
+                child.tree = await stack.enter_async_context(opening_tree)
                 # The child cannot write to the tree that its worktree was made from.
                 policy = child.tree.confined(choices.sandbox_policy, setup.environment)
                 choices = replace(choices, sandbox_policy=policy)
@@ -299,35 +333,45 @@ class Children:
             yield await stack.enter_async_context(opening)
 
     async def _close(self, children: Iterable[ChildAgent]) -> None:
-        """Close the sessions of these children. Each session closes its own children."""
+        """Close the sessions of these children. Each session closes its own children.
+
+        All are closed before the exception of the first one that failed is raised.
+        """
         for child in children:
             self._registry.open.remove(child)
-        ended = await asyncio.gather(
-            *(c.close() for c in children), return_exceptions=True
-        )
+        closing = (child.close() for child in children)
+        errors = await asyncio.gather(*closing, return_exceptions=True)
         self._registry.tell()
-        for error in filter(None, ended):
+        for error in filter(None, errors):
             raise error
 
     def _nickname(self, candidates: Sequence[str]) -> str:
         """Choose a nickname that no other subagent of the session has had."""
         names = candidates or _NICKNAMES
-        numbered = (f"{name} {n}" for n in count(2) for name in names)
-        taken = {
-            *self._registry.names.values(),
-            *(child.nickname for child in self._registry.open),
-        }
+        numbered = (f"{name} {number}" for number in count(2) for name in names)
+        taken = set(self._registry.names.values())
+        taken.update(child.nickname for child in self._registry.open)
         return next(name for name in chain(names, numbered) if name not in taken)
 
-    def _changed(self, child: ChildAgent) -> None:
+    def _on_change(self, child: ChildAgent) -> None:
+        """Wake the waiting calls. Keep a note for the thread if the child's task has ended."""
         if child.state.status in {"completed", "errored"}:
-            news = {"agent_path": child.id, "status": data_of(child.state)}
-            # An answer must not close the tag, or its rest would read as the user's words. In JSON,
-            # both spellings mean the same.
-            text = encode_json(news).decode().replace("</subagent", r"<\/subagent")
-            tagged = f"<subagent_notification>\n{text}\n</subagent_notification>"
-            self._news.append(Note(tagged, "user"))
+            self._news.append(_ended_note(child))
         self._registry.tell()
+
+
+def _is_forked(item: EncodedItem) -> bool:
+    """True for prompts and summaries, which a child with `fork_context` gets."""
+    return is_summary(item) or user_prompt(item) is not None
+
+
+def _ended_note(child: ChildAgent) -> Note:
+    news = {"agent_path": child.id, "status": data_of(child.state)}
+    # An answer must not close the tag, or its rest would read as the user's words. In JSON, both
+    # spellings mean the same.
+    text = encode_json(news).decode().replace("</subagent", r"<\/subagent")
+    tagged = f"<subagent_notification>\n{text}\n</subagent_notification>"
+    return Note(tagged, "user")
 
 
 def _not_found(agent_id: str) -> CallRefused:

@@ -28,17 +28,18 @@ _MAX_LISTED_CHARS: Final = 40_000
 
 
 class SubAgents:
-    """The subagents of a session, and the subagents of those.
+    """The feature behind the tools for subagents.
 
-    A frontend finds them in `AgentRegistry.open`.
+    A child has its own `SubAgents`, with the same `registry`. A frontend finds all subagents of a
+    session in `registry.open`.
 
-    A child has its own `SubAgents`, with the same `registry`.
+    Args:
+        registry: the registry of the parent; None for the session at the top.
     """
 
     def __init__(
         self, setup: SessionSetup, registry: AgentRegistry | None = None
     ) -> None:
-        """`registry`: the one of the parent; None for the session at the top."""
         self.setup = setup
         self._settings = setup.config.settings.agents
         self.registry = registry or AgentRegistry(
@@ -62,11 +63,9 @@ class SubAgents:
         return SubAgents(setup, self.registry)
 
     def __call__(self, thread: Thread) -> Extension:
+        """Offer the tools for subagents, unless the thread is too deep to start any."""
         wrap_dispatch = partial(taking_turns, self.registry.turns)
-        if thread.parent is None:
-            depth = 0
-        else:
-            depth = thread.parent.depth
+        depth = 0 if thread.parent is None else thread.parent.depth
         max_depth = self._settings.max_depth
         if max_depth is None:
             max_depth = _MAX_DEPTH
@@ -74,10 +73,12 @@ class SubAgents:
             return Extension(wrap_dispatch=wrap_dispatch)
 
         def tool(name: str) -> Tool[Any]:
-            return self._loaded(thread).tools[name]
+            return self._loaded_children(thread).tools[name]
 
         def find_tool(name: str) -> Tool[Any] | None:
-            return self._loaded(thread).tools.get(name.removeprefix(AGENTS_NAMESPACE))
+            # Each tool is accepted with its namespace, too.
+            plain_name = name.removeprefix(AGENTS_NAMESPACE)
+            return self._loaded_children(thread).tools.get(plain_name)
 
         return Extension(
             wrap_dispatch=wrap_dispatch,
@@ -85,26 +86,26 @@ class SubAgents:
                 OfferedTool(spec.name, partial(tool, spec.name), spec)
                 for spec in _specs(self)
             ],
-            # Each tool is accepted with its namespace, too.
             find_tool=lambda: find_tool,
-            before_request=self._news,
+            before_request=self._take_news,
             around_turn=self._around_turn,
             around_session=lambda: self._at_end,
         )
 
-    def _loaded(self, thread: Thread):
+    def _loaded_children(self, thread: Thread):
+        """Return the `Children` of the session, which the first call makes."""
         if self._children is None:
-            from codex_py.app.features.agents.children import (
-                Children,
-            )  # 9 ms behind the tools
+            # 9 ms behind the tools
+            from codex_py.app.features.agents.children import Children
 
-            self._children = Children(
-                self.setup, self.registry, lambda: self.roles, thread
-            )
+            def roles():
+                return self.roles
+
+            self._children = Children(self.setup, self.registry, roles, thread)
             self._at_end.push_async_callback(self._children.aclose)
         return self._children
 
-    async def _news(self) -> Sequence[Note]:
+    async def _take_news(self) -> Sequence[Note]:
         if self._children:
             return self._children.take_news()
         return ()
@@ -125,47 +126,60 @@ class SubAgents:
 
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
-    """The tools, sorted by name as Codex sends them."""
-    config = agents.setup.config
-    environment = agents.setup.environment
-    # The folders may have roles. To find out, the files need not be read.
-    has_roles = bool(config.settings.agents.roles) or any(
-        folder.path.is_dir() for folder in role_folders(config, environment)
-    )
+    """Yield the tools, sorted by name as Codex sends them."""
+    has_roles = _may_have_roles(agents.setup)
+    left_out = None if has_roles else "agent_type"
     for name in sorted(AGENT_TOOLS):
-        spec = own_spec(name, without=None if has_roles else "agent_type")
+        spec = own_spec(name, without=left_out)
         if name == "spawn_agent" and has_roles:
             spec = replace(spec, parameters=_with_roles(spec.parameters, agents))
         yield replace(spec, namespace=AGENTS_NAMESPACE)
 
 
+def _may_have_roles(setup: SessionSetup) -> bool:
+    """True if roles are configured, or a folder for their files exists. No file is read."""
+    config = setup.config
+    if config.settings.agents.roles:
+        return True
+    folders = role_folders(config, setup.environment)
+    return any(folder.path.is_dir() for folder in folders)
+
+
 def _with_roles(schema: Any, agents: SubAgents) -> Any:
+    """Return the schema of `spawn_agent` with the roles listed at `agent_type`.
+
+    The list ends at `_MAX_LISTED_CHARS`, and the user is told how many roles are left out.
+    """
     texts = [
         _role_text(role.name, role.description, role.model, role.reasoning_effort)
         for role in agents.roles.found.values()
     ]
     lengths = accumulate(map(len, texts))
-    lines = [
-        text for text, n in zip(texts, lengths, strict=True) if n <= _MAX_LISTED_CHARS
+    listed = [
+        text
+        for text, length in zip(texts, lengths, strict=True)
+        if length <= _MAX_LISTED_CHARS
     ]
-    left_out = len(texts) - len(lines)
+    left_out = len(texts) - len(listed)
     if left_out:
         agents.setup.warn(
             f"The model is not told of {left_out} agent roles: the list is too long."
         )
-    kind = schema["properties"]["agent_type"]
-    text = "\n".join([f"{kind['description']} Default: `default`.", *lines])
-    properties = {**schema["properties"], "agent_type": {**kind, "description": text}}
+    agent_type = schema["properties"]["agent_type"]
+    heading = f"{agent_type['description']} Default: `default`."
+    description = "\n".join([heading, *listed])
+    agent_type = {**agent_type, "description": description}
+    properties = {**schema["properties"], "agent_type": agent_type}
     return {**schema, "properties": properties}
 
 
 def _role_text(
     name: str, description: str, model: str | None, effort: str | None
 ) -> str:
-    fixed = {"model": model, "reasoning effort": effort}
-    told = [
-        f"Its {what} is {value} and cannot be changed."
-        for what, value in fixed.items()
-        if value
-    ]
-    return f"{name}: {{\n{' '.join([description, *told])}\n}}"
+    """Describe a role as Codex does: the description between braces, then what it fixes."""
+    sentences = [description]
+    if model:
+        sentences.append(f"Its model is {model} and cannot be changed.")
+    if effort:
+        sentences.append(f"Its reasoning effort is {effort} and cannot be changed.")
+    return f"{name}: {{\n{' '.join(sentences)}\n}}"
