@@ -95,8 +95,9 @@ class SubAgents:
     def _loaded_children(self, thread: Thread):
         """Return the `Children` of the session, which the first call makes."""
         if self._children is None:
-            # 9 ms behind the tools
-            from codex_py.app.features.agents.children import Children
+            from codex_py.app.features.agents.children import (
+                Children,
+            )  # 9 ms behind the tools
 
             def roles():
                 return self.roles
