@@ -39,8 +39,10 @@ class Command(NamedTuple):
     def target(self, member: str = "") -> str:
         """Name the function of the command, or of a member: `codex_py.module:function`."""
         module, _, function = self.members.get(member, self.module).partition(":")
-        name = (member or self.names[0]).replace("-", "_")
-        return f"codex_py.{module}:{function or f'run_{name}'}"
+        if not function:
+            name = member or self.names[0]
+            function = f"run_{name.replace('-', '_')}"
+        return f"codex_py.{module}:{function}"
 
 
 TERMINAL = "frontends.tui.start:run_terminal"
@@ -69,10 +71,12 @@ COMMANDS = (
         "mcp",
         members={
             "add": "commands.mcp.mcp_command",
-            **dict.fromkeys(("list", "get"), "commands.mcp.listing"),
+            "list": "commands.mcp.listing",
+            "get": "commands.mcp.listing",
             "remove": "commands.mcp.mcp_command",
             "test": "commands.mcp.listing",
-            **dict.fromkeys(("login", "logout"), "commands.mcp.login"),
+            "login": "commands.mcp.login",
+            "logout": "commands.mcp.login",
         },
     ),
     Command("mcp-server", "frontends.mcp_server.mcp_server_command", own_options=False),
@@ -102,8 +106,11 @@ COMMANDS = (
     Command(
         "sessions",
         members={
-            **dict.fromkeys(("list", "show", "search"), _SESSIONS),
-            **dict.fromkeys(("export", "import"), "commands.sessions.export"),
+            "list": _SESSIONS,
+            "show": _SESSIONS,
+            "search": _SESSIONS,
+            "export": "commands.sessions.export",
+            "import": "commands.sessions.export",
         },
     ),
     Command("cost", _SESSIONS),
@@ -134,7 +141,9 @@ COMMANDS = (
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in command.names}
+"""The commands by their names and aliases."""
 NAMES = tuple(command.names[0] for command in COMMANDS)
+"""The names of all commands, without aliases."""
 
 OF_CODEX = {
     "agents",
@@ -154,10 +163,10 @@ def find_command(word: str) -> Command | None:
 
 
 def help_text(word: str) -> str:
-    """The help text of a command. A command without its own text gets the list of all commands."""
-    command = find_command(word)
+    """Read the help text of a command. If it has none, return the list of all commands."""
     path = _HELP_TEXTS / "top.txt"
-    if command:
+    command = find_command(word)
+    if command is not None:
         own = _HELP_TEXTS / f"{command.names[0]}.txt"
         if own.exists():
             path = own
@@ -166,7 +175,8 @@ def help_text(word: str) -> str:
 
 def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
     """Print the help of the command that the words name; `exec resume` has the help of `exec`."""
-    word = next((word for word in argv if not word.startswith("-")), "")
+    words = [word for word in argv if not word.startswith("-")]
+    word = words[0] if words else ""
     if word and find_command(word) is None:
         raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")
     return print_out(help_text(word))

@@ -5,7 +5,7 @@ The completions come from the table of commands and from the parsers that the co
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ _ASK: Final = "--candidates"
 line. It prints nothing where a file is expected."""
 _MOST_SESSIONS: Final = 100
 _OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
+"""Commands whose arguments may name a session, although their parser declares no such word."""
 
 _SCRIPTS: Final = Path(__file__).with_name("completion_scripts")
 """The scripts start the command word if it is an absolute path, else the program in an absolute
@@ -34,9 +35,9 @@ _SHELLS: Final = ("bash", "zsh", "fish")
 def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the script, or the completions that the script asks for. Returns the exit code."""
     if argv[:1] == [_ASK]:
-        return print_out(
-            "".join(f"{word}\n" for word in _candidates(argv[2:], environment))
-        )
+        words = _candidates(argv[2:], environment)
+        lines = [f"{word}\n" for word in words]
+        return print_out("".join(lines))
     parser = CommandParser(Arguments, only={"overrides"})
     parser.add_argument(
         "shell",
@@ -49,46 +50,71 @@ def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Complete the last of the words that follow the name of this program.
+
+    Each completion begins with that word.
+    """
     # bash splits `--color=always` into three words; the last word may be the `=` alone.
-    *before, current = [word.removeprefix("=") for word in words] or [""]
-    before = [word for word in before if word]
+    parts = [word.removeprefix("=") for word in words]
+    current = parts.pop() if parts else ""
+    before = [word for word in parts if word]
+    suggested = dict.fromkeys(_suggestions(before, current, environment))
+    return [word for word in suggested if word.startswith(current)]
+
+
+def _suggestions(
+    before: Sequence[str], current: str, environment: Mapping[str, str]
+) -> Iterable[str]:
+    """List what may stand in the place of `current`, after the words `before`.
+
+    Not all of it begins with `current`.
+    """
     row, member = _command(before)
-    command = row.names[0] if row else ""
-    if row is not None and row.members and not member:
-        found: Sequence[str] = list(row.members)
-    elif command == "help":
-        found = NAMES
+    if row is not None:
+        if row.members and not member:
+            return row.members
+        if row.names[0] == "help":
+            return NAMES
+    parser = _parser(row, member)
+    option = None
+    if before:
+        option = parser.option_named(before[-1])
+    if option is not None and option.nargs != 0:
+        return _values(option)
+    if current.startswith("-"):
+        return _shown_options(row, parser)
+    if row is None:
+        return NAMES
+    place = f"{row.names[0]} {member}".strip()
+    arguments = _arguments(parser, place, environment)
+    if member:
+        return arguments
+    return [*row.words, *arguments]
+
+
+def _shown_options(row: Command | None, parser: CommandParser) -> list[str]:
+    """The options of a command that its help shows. The others are not worth suggesting."""
+    if row is not None and row.own_options:
+        text = help_text(row.names[0])
     else:
-        parser = _parser(row, member)
-        if before:
-            option = parser.option_named(before[-1])
-        else:
-            option = None
-        if option is not None and option.nargs != 0:
-            found = _values(option)
-        elif current.startswith("-"):
-            text = help_text(command if row and row.own_options else "exec")
-            # Options that the help leaves out are not worth suggesting.
-            found = [o for o in re.findall(r"--[\w-]+", text) if parser.option_named(o)]
-        elif row is None:
-            found = NAMES
-        else:
-            place = f"{command} {member}".strip()
-            found = [] if member else [*row.words]
-            found += _arguments(parser, place, environment)
-    return [word for word in dict.fromkeys(found) if word.startswith(current)]
+        text = help_text("exec")
+    shown = re.findall(r"--[\w-]+", text)
+    return [name for name in shown if parser.option_named(name) is not None]
 
 
 def _command(words: Sequence[str]) -> tuple[Command | None, str]:
     """Find the command that the words name, or None, and its subcommand, or ""."""
-    row = next(filter(None, map(find_command, words)), None)
-    if row is None:
-        return None, ""
-    members = row.members or row.words
-    return row, next((word for word in words if word in members), "")
+    for word in words:
+        row = find_command(word)
+        if row is not None:
+            members = row.members or row.words
+            named = [word for word in words if word in members]
+            return row, named[0] if named else ""
+    return None, ""
 
 
 def _parser(row: Command | None, member: str) -> CommandParser:
+    """The parser of a command. One with its own options hands it over when asked for its help."""
     if row is not None and row.own_options:
         try:
             load(row.target(member))(["--help"], {})
@@ -107,14 +133,16 @@ def _values(action: argparse.Action) -> Sequence[str]:
 def _arguments(
     parser: CommandParser, place: str, environment: Mapping[str, str]
 ) -> Iterator[str]:
-    words = parser.positionals()
-    if place in _OF_SESSIONS or any(each.dest == "session" for each in words):
+    """List the values of the arguments of a command. `place`: the command, with its subcommand."""
+    positionals = parser.positionals()
+    names = {each.dest for each in positionals}
+    if place in _OF_SESSIONS or "session" in names:
         if place == "unarchive":
             folder = ARCHIVED_SESSIONS
         else:
             folder = SESSIONS
         yield from _sessions(codex_home(environment), folder)
-    for each in words:
+    for each in positionals:
         yield from _values(each)
 
 

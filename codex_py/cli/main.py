@@ -40,14 +40,16 @@ def main(argv: Sequence[str]) -> int:
     except (CodexError, Stopped) as error:
         text = str(error)
         # Codex's message about a bad configuration has the word: "Error loading config.toml: …".
-        tell(text if text.startswith("Error ") else f"Error: {text}")
+        if not text.startswith("Error "):
+            text = f"Error: {text}"
+        tell(text)
         return error.exit_code
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in {"", "codex_py"}:
             raise
-        what = f"the Python module `{package}` is needed for this, and is not there"
-        tell(f"Error: {what}: install codex-py in full, with its dependencies")
+        missing = f"the Python module `{package}` is needed for this, and is not there"
+        tell(f"Error: {missing}: install codex-py in full, with its dependencies")
         return 1
 
 
@@ -67,7 +69,9 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         return _run(argv, environment)
     except HelpRequested:
-        return print_out(help_text(next(filter(find_command, argv), "")))
+        commands = [word for word in argv if find_command(word) is not None]
+        word = commands[0] if commands else ""
+        return print_out(help_text(word))
 
 
 def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
@@ -99,27 +103,16 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise not_there_yet(word)
     command = find_command(word)
     if command is not None and command.own_options:
-        member, rest = _member(command, rest) if command.members else ("", rest)
+        member = ""
+        if command.members:
+            member, rest = _member(command, rest)
         return load(command.target(member))(rest, environment)
     from codex_py.command_line.arguments import parse_arguments  # 25 ms
 
     arguments = parse_arguments(argv)
     if arguments.version:
         return print_out(f"codex-py {__version__}\n")
-    words = arguments.words
-    if words[:2] in {("exec", "review"), ("e", "review")}:
-        words = words[1:]
-    word = next(iter(words), "")
-    command = find_command(word)
-    if command is None:
-        _require_prompt(word, arguments.words, arguments.literal_words)
-        target = f"codex_py.{TERMINAL}"
-    elif command.own_options:
-        raise UsageError(
-            f"`{word}` takes its own options, behind its name: codex-py help {word}"
-        )
-    else:
-        target = command.target()
+    target = _session_target(arguments.words, arguments.literal_words)
     if arguments.words[1:] == ("help",):
         raise HelpRequested
     if arguments.best_of is not None:
@@ -129,13 +122,37 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return load(target)(arguments, environment)
 
 
-def _require_prompt(
-    word: str, words: Sequence[str], literal_words: Sequence[str]
-) -> None:
-    """Refuse a word that is not a command, unless it may be a prompt."""
+def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
+    """Name the function for a command line without a command that has options of its own.
+
+    Args:
+        words: the words that are not options. The first may be a command; if not, they are a
+            prompt for the terminal.
+        literal_words: the words after `--`.
+    """
+    word = words[0] if words else ""
+    if tuple(words[:2]) in {("exec", "review"), ("e", "review")}:
+        word = "review"
+    command = find_command(word)
+    if command is None:
+        _require_prompt(words, literal_words)
+        return f"codex_py.{TERMINAL}"
+    if command.own_options:
+        raise UsageError(
+            f"`{word}` takes its own options, behind its name: codex-py help {word}"
+        )
+    return command.target()
+
+
+def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
+    """Refuse words that begin with no command, unless they may be a prompt."""
     if len(words) > 1:
-        raise _several_words(word)
-    if not literal_words and word.split() == [word]:
+        raise _several_words(words[0])
+    if not words or literal_words:
+        return
+    word = words[0]
+    is_one_word = word.split() == [word]
+    if is_one_word:
         near = nearest(word, NAMES, alike=TYPING_MISTAKE)
         if near is not None:
             mistake = f"unknown command {word!r}. Did you mean {near}?"

@@ -55,47 +55,65 @@ def configured_suspension(
         UsageError: options contradict each other, or cannot be parsed.
         ConfigError: the key is missing or too short.
     """
-    if arguments.approve is None:
-        file = arguments.refuse
-    else:
-        file = arguments.approve
     if arguments.because is not None and arguments.refuse is None:
         raise UsageError("--because belongs to --deny with an approval-ID.json")
     if not arguments.suspends:
         return None
+    answer = _answered_request(arguments, target)
+    if arguments.bypass:
+        raise UsageError("an approval cannot wait: --yolo asks for no approval")
+    if arguments.ephemeral:
+        raise UsageError("an approval cannot wait: --ephemeral leaves no session")
+    key = _signing_key(environment)
+    lifetime_s = _lifetime_s(arguments.approval_expires)
+    return Suspension(
+        folder=working_folder(arguments.approval_dir),
+        lifetime_s=lifetime_s,
+        key=key,
+        answer=answer,
+        is_approved=arguments.approve is not None,
+        because=arguments.because,
+        options=_repeated_options(arguments),
+    )
+
+
+def _answered_request(arguments: Arguments, target: SessionTarget) -> Path | None:
+    """The absolute path of the request that `--approve` or `--deny` answers, if one is given."""
     if arguments.approve is not None and arguments.refuse is not None:
         raise UsageError("--approve and --deny exclude each other")
-    if file == "":
+    if arguments.approve is not None:
+        file = arguments.approve
+    else:
+        file = arguments.refuse
+    if file is None:
+        return None
+    if not file:
         raise UsageError("--approve and --deny need the file of a request")
-    if file and (target.fork or not (target.resume or target.resume_last)):
+    resumes = target.resume or target.resume_last
+    if target.fork or not resumes:
         raise UsageError("--approve and --deny need `exec resume SESSION`")
-    if arguments.bypass or arguments.ephemeral:
-        if arguments.bypass:
-            other = "--yolo asks for no approval"
-        else:
-            other = "--ephemeral leaves no session"
-        raise UsageError(f"an approval cannot wait: {other}")
+    return Path(file).absolute()
+
+
+def _signing_key(environment: Mapping[str, str]) -> bytes:
     key = environment.get(APPROVAL_KEY, "").encode(errors="surrogateescape")
     if len(key) < _MIN_KEY_BYTES:
         state = "is too short" if key else "is not set"
         raise ConfigError(
             f"{APPROVAL_KEY}, which signs approvals, {state}: it needs {_MIN_KEY_BYTES} bytes"
         )
+    return key
+
+
+def _lifetime_s(text: str) -> float:
+    """Parse the value of `--approval-expires` into seconds."""
     try:
-        lifetime_s = amount("max_time", arguments.approval_expires)
+        lifetime_s = amount("max_time", text)
     except ConfigError as error:
         raise UsageError(f"--approval-expires: {error}") from None
     if lifetime_s > _MAX_LIFETIME_S:
         raise UsageError("--approval-expires: at most 87600h")
-    return Suspension(
-        working_folder(arguments.approval_dir),
-        lifetime_s,
-        key,
-        Path(file).absolute() if file else None,
-        arguments.approve is not None,
-        arguments.because,
-        _repeated_options(arguments),
-    )
+    return lifetime_s
 
 
 def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
@@ -108,13 +126,14 @@ def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
     defaults = Arguments()
     if arguments.worktree is not None:
         arguments = replace(arguments, cd=None)
-    absolute = {
-        name: str(Path(getattr(arguments, name)).absolute())
-        for name in _PATHS
-        if getattr(arguments, name) != getattr(defaults, name)
-    }
+    absolute: dict[str, str] = {}
+    for name in _PATHS:
+        path = getattr(arguments, name)
+        if path != getattr(defaults, name):
+            absolute[name] = str(Path(path).absolute())
     folders = [str(Path(name).absolute()) for name in arguments.add_dir]
-    words = option_words(replace(arguments, add_dir=folders, **absolute), _REPEATED)
+    portable = replace(arguments, add_dir=folders, **absolute)
+    words = option_words(portable, _REPEATED)
     for override in arguments.overrides:
         if not sets_secret(override):
             words += ["-c", override]
@@ -128,16 +147,27 @@ def without_key(environment: Mapping[str, str]) -> dict[str, str]:
     """
     if APPROVAL_KEY in environment:
         # Without `/proc`, no other program can look there either.
-        with (
-            suppress(OSError),
-            Path("/proc/self/mem").open("r+b", buffering=0) as memory,
-        ):
-            # The list begins with the third field. `env_start` is the 50th, see proc(5); the byte
-            # before it is a NUL.
-            stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-            start = memory.seek(int(stat[47]) - 1)
-            variables = memory.read(int(stat[48]) - start)
-            before, mark, after = variables.partition(b"\0%b=" % APPROVAL_KEY.encode())
-            memory.seek(start + len(before + mark))
-            memory.write(bytes(len(after.partition(b"\0")[0])))
+        with suppress(OSError):
+            _erase_key()
     return {name: value for name, value in environment.items() if name != APPROVAL_KEY}
+
+
+def _erase_key() -> None:
+    """Overwrite the key with zeros where the kernel keeps the environment of this process.
+
+    Raises:
+        OSError: `/proc` cannot be read, or not written.
+    """
+    after_name = Path("/proc/self/stat").read_bytes().rpartition(b")")[2]
+    # The list begins with the third field. `env_start` is the 50th and `env_end` the 51st, see
+    # proc(5). The byte before the first variable is a NUL.
+    stat = after_name.split()
+    start = int(stat[47]) - 1
+    end = int(stat[48])
+    with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
+        memory.seek(start)
+        variables = memory.read(end - start)
+        before, mark, after = variables.partition(b"\0%b=" % APPROVAL_KEY.encode())
+        key = after.partition(b"\0")[0]
+        memory.seek(start + len(before + mark))
+        memory.write(bytes(len(key)))

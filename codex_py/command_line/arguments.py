@@ -34,14 +34,14 @@ from codex_py.protocol.stream import ToolChoice
 _NOT_YET = {"--remote"}
 """Options of Codex that this program knows of and does not have."""
 _NOT_NEW = {("resume",), ("fork",), ("review",)}
-"""Words behind `exec`."""
+"""The words behind `exec` with which it starts no new session."""
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _REQUEST = re.compile(r"(?:^|/)approval-[0-9a-f]+\.json$")
-"""The name of a request for an approval."""
+"""The end of the path of a request for an approval."""
 
 
 def unknown_feature(name: str, known: Collection[str]) -> str:
-    """The message, which begins with the words of Codex."""
+    """The message about a feature that does not exist. It begins with the words of Codex."""
     return (
         f"Unknown feature flag: {name}.{suggestion(name, sorted(known))}"
         " `codex-py features list` shows all."
@@ -49,8 +49,11 @@ def unknown_feature(name: str, known: Collection[str]) -> str:
 
 
 def _feature(value: str) -> Callable[[str], str]:
+    """Make the `type` of an option that sets a feature to `value`. It returns an override."""
+
     def setting(name: str) -> str:
-        if name not in (known := feature_names()):
+        known = feature_names()
+        if name not in known:
             raise UsageError(unknown_feature(name, known))
         return f"features.{name}={value}"
 
@@ -58,13 +61,21 @@ def _feature(value: str) -> Callable[[str], str]:
 
 
 def _limit(name: str) -> Callable[[str], str]:
+    """Make the `type` of an option that sets a limit of the budget. It returns an override."""
+
     def setting(text: str) -> str:
         try:
-            return f"budget.{name}={amount(name, text)}"
+            limit = amount(name, text)
         except ConfigError as error:
-            raise UsageError(f"--{name.replace('_', '-')}: {error}") from None
+            raise UsageError(f"{_option_of(name)}: {error}") from None
+        return f"budget.{name}={limit}"
 
     return setting
+
+
+def _option_of(field: str) -> str:
+    """The option whose field has this name."""
+    return f"--{field.replace('_', '-')}"
 
 
 def _tool_choice(text: str) -> str:
@@ -80,7 +91,7 @@ def _worktree_name(name: str) -> str:
     return name
 
 
-def _pattern(text: str) -> str:
+def _not_empty(text: str) -> str:
     if not text:
         raise ArgumentTypeError("it is empty")
     return text
@@ -115,7 +126,7 @@ OF_BEST_OF = (
     "no_apply",
     "worktrees",
 )
-"""Options for several attempts, none of which is one of an attempt."""
+"""Options of a run with several attempts. The attempts themselves do not get them."""
 
 
 OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
@@ -145,11 +156,11 @@ class Arguments:
     limits: Annotated[
         Sequence[str],
         {
-            (f"--{name.replace('_', '-')}",): {"action": "append", "type": _limit(name)}
+            (_option_of(name),): {"action": "append", "type": _limit(name)}
             for name in LIMITS
         },
     ] = ()
-    """Further overrides, which count for sessions alone."""
+    """More overrides, which count for sessions alone."""
     model: Annotated[str | None, option("-m", "--model")] = None
     profile: Annotated[str | None, option("-p", "--profile")] = None
     sandbox: Annotated[SandboxMode | None, option("-s", "--sandbox")] = None
@@ -181,23 +192,24 @@ class Arguments:
         Sequence[str],
         option("--allow-unenforced", action="append", type=OneOf(*PROTECTION_NAMES)),
     ] = ()
-    """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
+    """Names of protections to start without. A misspelled one is refused: otherwise it would
+    silently have no effect."""
 
     deny: Annotated[
-        Sequence[str], option("--deny", action="append", type=_pattern)
+        Sequence[str], option("--deny", action="append", type=_not_empty)
     ] = ()
     """Paths and patterns that commands and the agent may not read."""
 
     allow_domain: Annotated[
-        Sequence[str], option("--allow-domain", action="append", type=_pattern)
+        Sequence[str], option("--allow-domain", action="append", type=_not_empty)
     ] = ()
     """Patterns of hosts that commands may reach; they reach no others."""
 
     cd: Annotated[str | None, option("-C", "--cd")] = None
     add_dir: Annotated[Sequence[str], option("--add-dir", action="append")] = ()
     worktree: Annotated[str | None, option("--worktree", type=_worktree_name)] = None
-    """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` gives it: a word after
-    `--worktree` is the prompt."""
+    """The name of a new git worktree to work in; empty for any name. Only `--worktree=NAME` sets
+    it: a word after `--worktree` is the prompt."""
     with_changes: Annotated[bool, flag("--with-changes")] = False
     skip_git_repo_check: Annotated[bool, flag("--skip-git-repo-check")] = False
     trust: Annotated[bool, flag("--trust")] = False
@@ -232,19 +244,19 @@ class Arguments:
     plan: Annotated[bool, flag("--plan")] = False
 
     verify: Annotated[
-        Sequence[str], option("--verify", action="append", type=_pattern)
+        Sequence[str], option("--verify", action="append", type=_not_empty)
     ] = ()
     verify_tries: Annotated[int | None, option("--verify-tries", type=_count)] = None
     verify_timeout: Annotated[str | None, option("--verify-timeout")] = None
     require_change: Annotated[bool, flag("--require-change")] = False
     forbid_path: Annotated[
-        Sequence[str], option("--forbid-path", action="append", type=_pattern)
+        Sequence[str], option("--forbid-path", action="append", type=_not_empty)
     ] = ()
     max_diff_lines: Annotated[int | None, option("--max-diff-lines", type=_count)] = (
         None
     )
     require_evidence: Annotated[
-        Sequence[str], option("--require-evidence", action="append", type=_pattern)
+        Sequence[str], option("--require-evidence", action="append", type=_not_empty)
     ] = ()
     fail_on: Annotated[
         Sequence[str],
@@ -291,8 +303,9 @@ class Arguments:
 
     @property
     def suspends(self) -> bool:
-        """A call that needs an approval waits for it in a file."""
-        return not (self.on_approval is self.approve is self.refuse is None)
+        """True if a call that needs an approval ends the run, and the request waits in a file."""
+        options = (self.on_approval, self.approve, self.refuse)
+        return any(each is not None for each in options)
 
     @property
     def images(self) -> tuple[Path, ...]:
@@ -304,7 +317,7 @@ class Arguments:
 
 
 def _foreign_options() -> dict[str, str]:
-    """Advice for people who come from other agents, by the option that they typed."""
+    """Read the advice for people who come from other agents, by the option that they type."""
     listed = Path(__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
     advice: dict[str, str] = {}
     for line in listed.splitlines():
@@ -323,33 +336,21 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """
     # Split here, because argparse forgets where the `--` was, and a prompt after it may be "resume".
     end = argv.index("--") if "--" in argv else len(argv)
-    before = list(argv[:end])
-    for place, word in enumerate(before):
-        # Its name is optional, and the prompt may be the next word.
-        if word == "--worktree":
-            before[place] = "--worktree="
+    before = [_with_value(word) for word in argv[:end]]
+    literal_words = tuple(argv[end + 1 :])
     parser = CommandParser(Arguments)
     found, words = parser.parse_known_args(before)
     # argparse gives unknown options back among the words.
     for word in words:
         _refuse_unknown_option(parser, word)
     values = given(found)
-    images: list[str] = values.get("image", [])
-    # Client libraries put `resume ID` behind the words of `--image`.
-    for at, (word, thread_id) in enumerate(pairwise(images)):
-        if word == "resume" and is_thread_id(thread_id):
-            words += images[at : at + 2]
-            del images[at : at + 2]
-            break
-    denied: list[str] = values.pop("deny", [])
+    words += _taken_from_images(values.get("image", []))
+    denied: list[str] = values.get("deny", [])
     requests = [name for name in denied if _REQUEST.search(name)]
-    if denied:
-        values |= {"deny": [name for name in denied if name not in requests]}
     if requests:
-        values |= {"refuse": requests[-1]}
-    arguments = Arguments(
-        words=tuple(words), literal_words=tuple(argv[end + 1 :]), **values
-    )
+        values["deny"] = [name for name in denied if name not in requests]
+        values["refuse"] = requests[-1]
+    arguments = Arguments(words=tuple(words), literal_words=literal_words, **values)
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     _check_combinations(arguments)
@@ -357,13 +358,31 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     return arguments
 
 
+def _with_value(word: str) -> str:
+    """Give `--worktree` an empty value. Its name is optional, and the next word may be the
+    prompt."""
+    if word == "--worktree":
+        return "--worktree="
+    return word
+
+
+def _taken_from_images(images: list[str]) -> list[str]:
+    """Take `resume ID` out of the values of `--image`, if it is there.
+
+    Client libraries put these words behind the option, which takes every word that follows it.
+    """
+    for at, (word, thread_id) in enumerate(pairwise(images)):
+        if word == "resume" and is_thread_id(thread_id):
+            del images[at : at + 2]
+            return [word, thread_id]
+    return []
+
+
 def _refuse_unknown_option(parser: CommandParser, word: str) -> None:
-    """
-    Raises:
-        UsageError: the word has the form of an option.
-    """
+    """Raise a `UsageError` if a word has the form of an option, which the parser did not know."""
     option = _FLAG.match(word)
-    if option is None or " " in word.partition("=")[0]:
+    is_prompt = " " in word.partition("=")[0]
+    if option is None or is_prompt:
         return
     name = option[0]
     if name in _NOT_YET:
@@ -388,41 +407,37 @@ def _check_combinations(arguments: Arguments) -> None:
 
 
 def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
-    """The options of these fields that were given, as words for another command line."""
+    """The options of the fields with these names that were given, as words for another command
+    line."""
     words: list[str] = []
     declared = get_type_hints(Arguments, include_extras=True)
     for each in fields(Arguments):
         value = getattr(arguments, each.name)
-        if each.name in names and value != each.default:
-            options, *_ = declared[each.name].__metadata__
-            if each.name == "limits":
-                name = "--config"
-            else:
-                name = next(iter(options))[-1]
-            if isinstance(value, str | int):
-                values = [value]
-            else:
-                values = value
-            for one in values:
-                if one is True:
-                    words.append(name)
-                else:
-                    words.append(f"{name}={one}")
+        if each.name not in names or value == each.default:
+            continue
+        if each.name == "limits":
+            option = "--config"
+        else:
+            first_declared = declared[each.name].__metadata__[0]
+            spellings = next(iter(first_declared))
+            option = spellings[-1]
+        if value is True:
+            words.append(option)
+        elif isinstance(value, str | int):
+            words.append(f"{option}={value}")
+        else:
+            words += [f"{option}={one}" for one in value]
     return words
 
 
 def _check_best_of(arguments: Arguments) -> None:
     if arguments.best_of is None:
-        name = next((name for name in OF_BEST_OF if getattr(arguments, name)), None)
-        if name:
-            raise UsageError(
-                f"--{name.replace('_', '-')} has no effect without --best-of"
-            )
+        for name in OF_BEST_OF:
+            if getattr(arguments, name):
+                raise UsageError(f"{_option_of(name)} has no effect without --best-of")
         return
-    if (
-        arguments.words[:1] not in {("exec",), ("e",)}
-        or arguments.words[1:2] in _NOT_NEW
-    ):
+    is_exec = arguments.words[:1] in {("exec",), ("e",)}
+    if not is_exec or arguments.words[1:2] in _NOT_NEW:
         raise UsageError("--best-of is for new sessions of `codex-py exec`")
     if not arguments.best_of or arguments.jobs == 0:
         raise UsageError("--best-of and --jobs take whole numbers from 1")

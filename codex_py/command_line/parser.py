@@ -26,9 +26,9 @@ from codex_py.errors import UsageError, nearest
 _OptionsT = TypeVar("_OptionsT")
 
 TYPING_MISTAKE = 0.75
-"""The least likeness to a known word that makes a word a typing mistake: one wrong letter of four,
-two of eight, or two swapped letters. `hello` is less like `help`, `--verbose` less like
-`--version`."""
+"""A word that is at least this much like a known word counts as a typing mistake. It covers one
+wrong letter of four, two of eight, or two swapped letters, but neither `hello` for `help` nor
+`--verbose` for `--version`."""
 
 
 def not_there_yet(command: str) -> UsageError:
@@ -55,8 +55,10 @@ _Declared: TypeAlias = Mapping[tuple[str, ...], Mapping[str, Any]]
 
 
 def option(*names: str, **settings: Any) -> _Declared:
-    """Declare an option in the annotation of a field; without names, a positional word. The
-    settings are those of `add_argument`."""
+    """Declare an option in the annotation of a field; without names, a positional word.
+
+    The settings are those of `ArgumentParser.add_argument`.
+    """
     return {names: settings}
 
 
@@ -86,18 +88,21 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument(
             "-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS
         )
-        for name, annotation in get_type_hints(declared, include_extras=True).items():
-            if only is not None and name not in only:
-                continue
-            options: Iterable[_Declared] = getattr(annotation, "__metadata__", ())
-            names_and_settings = [pair for each in options for pair in each.items()]
-            for names, settings in names_and_settings:
-                if names:
-                    self.add_argument(
-                        *names, dest=name, **(settings or _choices(annotation))
-                    )
-                else:
-                    self.add_argument(name, nargs="?", **settings)
+        for field, annotation in get_type_hints(declared, include_extras=True).items():
+            if only is None or field in only:
+                self._add_field(field, annotation)
+
+    def _add_field(self, field: str, annotation: Any) -> None:
+        """Add the options that the annotation of a field declares; it may declare none."""
+        options: Iterable[_Declared] = getattr(annotation, "__metadata__", ())
+        for each in options:
+            for names, settings in each.items():
+                if not names:
+                    self.add_argument(field, nargs="?", **settings)
+                    continue
+                if not settings:
+                    settings = _choices(annotation)
+                self.add_argument(*names, dest=field, **settings)
 
     def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride] -- typeshed lists the settings
         action = super().add_argument(*names, **settings)
@@ -108,8 +113,10 @@ class CommandParser(argparse.ArgumentParser):
     def parse_before_command(
         self, argv: Sequence[str]
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the options up to `--` or the first word. Returns them and the rest, a command with
-        its own options."""
+        """Parse the options up to `--` or the first word.
+
+        Returns them and the rest, which is a command with its own options.
+        """
         at = self.first_word(argv)
         options = self.parse_args(list(argv[:at]))
         rest = list(argv[at:])
@@ -137,50 +144,51 @@ class CommandParser(argparse.ArgumentParser):
         return self._get_positional_actions()
 
     def error(self, message: str) -> NoReturn:
-        option, _, why = message.removeprefix("argument ").partition(": ")
-        if why == "expected one argument":
-            raise UsageError(f"{option}: {why}{self._possible(option)}")
+        """Translate a message of argparse into a `UsageError`."""
         unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown == message:
-            raise UsageError(message.removeprefix("argument "))
-        word = unknown.split(" ")[0]
-        if not word.startswith("-"):
+        if unknown != message:
+            word = unknown.split(" ")[0]
+            if word.startswith("-"):
+                raise self.unknown_option(word.partition("=")[0])
             raise UsageError(f"unexpected argument {word!r}")
-        raise self.unknown_option(word.partition("=")[0])
+        message = message.removeprefix("argument ")
+        option, _, why = message.partition(": ")
+        if why == "expected one argument":
+            message += self._possible(option)
+        raise UsageError(message)
 
     def _possible(self, names: str) -> str:
-        """`: …` with the values of a `OneOf` option; empty for others. `names`: its names, such as
-        `-s/--sandbox`."""
+        """List the values of a `OneOf` option, after a colon. The text is empty for other options.
+
+        Args:
+            names: the names of the option, such as `-s/--sandbox`.
+        """
         action = self.option_named(names.split("/")[0])
         if action is None or not isinstance(action.type, OneOf):
             return ""
         return f": {', '.join(action.type.allowed)}"
 
     def unknown_option(self, name: str) -> UsageError:
-        """The error for an option that does not exist. It suggests the known option that may be
-        meant."""
-        names = {option.lstrip("-"): option for option in self._option_string_actions}
-        # All options of one letter are alike, and every option has the dashes.
+        """The error for an option that does not exist. It suggests a similar one that does."""
+        message = f"unknown option {name}."
+        # The dashes, which every option has, would make options alike; so would a single letter.
+        known = {option.lstrip("-"): option for option in self._option_string_actions}
         if len(name) > 2:
-            near = nearest(name.lstrip("-"), names, alike=TYPING_MISTAKE)
-        else:
-            near = None
-        advice = f" Did you mean {names[near]}?" if near else ""
-        return UsageError(f"unknown option {name}.{advice}")
+            near = nearest(name.lstrip("-"), known, alike=TYPING_MISTAKE)
+            if near is not None:
+                message += f" Did you mean {known[near]}?"
+        return UsageError(message)
 
 
 def _choices(annotation: Any) -> Mapping[str, Any]:
-    """The setting that restricts an option to the words of a `Literal`; empty if the field has
-    another type."""
-    kind = next(iter(get_args(annotation)), None)
-    words = (
-        get_args(each)
-        for each in (kind, *get_args(kind))
-        if get_origin(each) is Literal
-    )
-    found = next(words, ())
-    if found:
-        return {"type": OneOf(*found)}
+    """The setting that restricts an option to the words of a `Literal`, which may be optional.
+
+    It is empty if the field has another type.
+    """
+    kind = get_args(annotation)[0]
+    for each in (kind, *get_args(kind)):
+        if get_origin(each) is Literal:
+            return {"type": OneOf(*get_args(each))}
     return {}
 
 

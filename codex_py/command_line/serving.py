@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from codex_py.app.json_rpc import JsonRpc, Service
@@ -24,7 +25,8 @@ def run_server(
     """
     gc.freeze()
     gc.enable()
-    return asyncio.run(Interruption().run(_serve(command, make, envelope)))
+    serving = _serve(command, make, envelope)
+    return asyncio.run(Interruption().run(serving))
 
 
 async def _serve(
@@ -41,11 +43,17 @@ async def _serve(
 
 
 def served_options(arguments: Arguments) -> SessionOptions:
-    """The options of every session that a client opens."""
+    """The options of every session that a client opens.
+
+    Raises:
+        UsageError: the folder of `--cd` does not exist.
+    """
+    add_dirs: list[Path] = []
+    if arguments.add_dir:
+        cwd = working_folder(arguments.cd)
+        add_dirs = [cwd / name for name in arguments.add_dir]
     return SessionOptions(
-        add_dirs=tuple(
-            working_folder(arguments.cd) / name for name in arguments.add_dir
-        ),
+        add_dirs=tuple(add_dirs),
         ignore_rules=arguments.ignore_rules,
         bypass_hook_trust=arguments.bypass_hook_trust,
     )

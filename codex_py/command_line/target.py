@@ -1,5 +1,5 @@
-"""The target of a session, from the words of its command line: a prompt, an earlier thread, or
-both."""
+"""Reads the target of a session from the words of its command line: a prompt, an earlier thread,
+or both."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -26,7 +26,7 @@ _OF_EXEC = (
     "ephemeral",
     "record",
 )
-"""Options that the terminal does not have, and must refuse rather than ignore."""
+"""Options of `exec` that the terminal does not have. It refuses them rather than ignore them."""
 
 
 @frozen
@@ -65,9 +65,9 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
     Raises:
         UsageError: the words are too many, or an option belongs to `exec` alone.
     """
-    name = next((name for name in _OF_EXEC if getattr(arguments, name)), None)
-    if name:
-        raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
+    for name in _OF_EXEC:
+        if getattr(arguments, name):
+            raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
     return _target(arguments.words, arguments, "`resume` and `fork`")
 
 
@@ -76,46 +76,52 @@ def _target(
     arguments: Arguments,
     resuming: str,
 ) -> SessionTarget:
-    """The target that `words` and the words after `--` name. `resuming`: the commands that have
-    `--last`."""
-    name = next((name for name in OF_REVIEW if getattr(arguments, name)), None)
-    if name:
-        raise UsageError(f"--{name} belongs to `codex-py review`")
-    kind = next(
-        (kind for kind in arguments.fail_on if kind not in get_args(Failure)), None
-    )
-    if kind:
-        raise UsageError(f"--fail-on {kind} belongs to `codex-py review`")
+    """Read the target from `words` and the words after `--`.
+
+    Args:
+        resuming: the commands that have `--last`, for messages.
+    """
+    _refuse_review_options(arguments)
     rest = [*words, *arguments.literal_words]
     if words[:1] not in {("resume",), ("fork",)}:
         if arguments.last or arguments.all:
             raise UsageError(f"--last and --all belong to {resuming}")
-        return SessionTarget(_only(rest))
-    command, *rest = rest
+        return SessionTarget(_only_word(rest))
+    command = rest.pop(0)
     fork = command == "fork"
     everywhere = arguments.all
     if arguments.last:
-        return SessionTarget(
-            _only(rest), resume_last=True, resume_all=everywhere, fork=fork
-        )
+        prompt = _only_word(rest)
+        return SessionTarget(prompt, resume_last=True, resume_all=everywhere, fork=fork)
     if not rest:
         return SessionTarget(pick=True, resume_all=everywhere, fork=fork)
-    return SessionTarget(_only(rest[1:]), resume=rest[0], fork=fork)
+    thread = rest.pop(0)
+    return SessionTarget(_only_word(rest), resume=thread, fork=fork)
+
+
+def _refuse_review_options(arguments: Arguments) -> None:
+    for name in OF_REVIEW:
+        if getattr(arguments, name):
+            raise UsageError(f"--{name} belongs to `codex-py review`")
+    for kind in arguments.fail_on:
+        if kind not in get_args(Failure):
+            raise UsageError(f"--fail-on {kind} belongs to `codex-py review`")
 
 
 def require_images(arguments: Arguments, target: SessionTarget) -> None:
-    """Check the files of `-i` by their first bytes. Damaged images are found only when they are
-    sent.
+    """Check the files of `-i` by their first bytes.
+
+    An image that is damaged behind them is found only when it is sent.
 
     Raises:
         UsageError: an image does not exist or is a folder, perhaps because it is the prompt; or a
             file cannot be read, or is not of a kind that models read.
     """
+    may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
     for path in arguments.images:
         if path.exists() and not path.is_dir():
             continue
         problem = f"there is no image {str(path)!r}"
-        may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
         if may_have_taken_prompt:
             problem += ": -i takes every word up to the next option; put the prompt before it, or behind --"
         raise UsageError(problem)
@@ -125,7 +131,8 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
             raise UsageError(f"-i/--image: {str(path)!r} cannot be sent: {problem}")
 
 
-def _only(words: Sequence[str]) -> str | None:
+def _only_word(words: Sequence[str]) -> str | None:
+    """The only word, or None if there is none. Raises a `UsageError` if there are several."""
     if len(words) > 1:
         raise UsageError(
             f"unexpected argument {words[1]!r}; put quotes around the prompt"
