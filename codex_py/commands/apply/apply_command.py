@@ -30,19 +30,22 @@ _MAX_STRIP = 99
 _MAX_STRIP_TRIED = 5
 
 
-def _count(word: str) -> int:
-    if not (word.isascii() and word.isdecimal() and int(word) <= _MAX_STRIP):
+def _strip(word: str) -> int:
+    """Parse the value of `-p`: the number of leading folders to strip from each name."""
+    is_number = word.isascii() and word.isdecimal()
+    if not is_number or int(word) > _MAX_STRIP:
         raise argparse.ArgumentTypeError(f"{word!r} is no number of directories")
     return int(word)
 
 
 class _Options(NamedTuple):
     file: Annotated[str | None, option()] = None
-    """None takes standard input, or on a terminal the last session; `-` takes standard input."""
+    """The file of the patch; `-` for standard input. None: standard input too, but if that is a
+    terminal, the last session."""
     check: Annotated[bool, flag("--check")] = False
     reverse: Annotated[bool, flag("-R", "--reverse")] = False
     directory: Annotated[str | None, option("--directory")] = None
-    strip: Annotated[int | None, option("-p", "--strip", type=_count)] = None
+    strip: Annotated[int | None, option("-p", "--strip", type=_strip)] = None
     strict: Annotated[bool, flag("--strict")] = False
     three_way: Annotated[bool, flag("-3", "--3way")] = False
     partial: Annotated[bool, flag("--partial")] = False
@@ -54,7 +57,7 @@ class _Options(NamedTuple):
     cd: Annotated[str, option("-C", "--cd")] = "."
 
     def refuse(self, names: str, reason: str) -> None:
-        """Raise a `UsageError` if one of these options was given."""
+        """Raise a `UsageError` if one of these options was given. `names`: separated by blanks."""
         for name in names.split():
             if getattr(self, name) in {None, False}:
                 continue
@@ -87,34 +90,15 @@ def _apply(
     environment: Mapping[str, str],
     report: Report,
 ) -> int:
+    """Do what the options ask for. Returns the exit code.
+
+    Raises:
+        CodexError: there is no patch, or it is refused or does not fit. Nothing was changed.
+    """
     cwd = working_folder(options.cd)
     given = patch_input(options.file, cwd, environment)
     try:
-        found, bundle = _found(given, options, environment)
-        report.found(found, given, bundle.facts if bundle else None)
-        if bundle is not None:
-            # The names in a bundle are relative to the top of the work tree.
-            cwd = project_root(cwd, (".git",)) or cwd
-            options = options._replace(strip=1, strict=not options.three_way)
-        if found.kind == "envelope":
-            _refuse_for_envelope(options)
-        base = given.cwd or cwd
-        if options.convert:
-            text = _converted(found, base, options)
-            return print_out(printable(text) if os.isatty(1) else text)
-        journal = _journal(environment, cwd, report)
-        if journal is not None:
-            for sentence in journal.recover():
-                report.note(sentence)
-        report.progress("Checking the patch …")
-        plan = _plan(found, base, cwd, options, environment)
-        if bundle is not None and not options.three_way:
-            bundle.refuse_other_files(plan.changes, cwd)
-        _refuse_wrong_files(plan, cwd)
-        if options.check:
-            return report.fitting(plan, cwd, None, [])
-        report.progress("Writing the files …")
-        return _commit(plan, journal, cwd, report)
+        return _apply_input(given, cwd, options, environment, report)
     except PatchError as error:
         if error.kind == "empty":
             error = PatchError(
@@ -123,6 +107,38 @@ def _apply(
         if error.kind in {"parse", "empty"}:
             error.exit_code = ExitCode.INPUT
         raise error
+
+
+def _apply_input(
+    given: PatchInput,
+    cwd: Path,
+    options: _Options,
+    environment: Mapping[str, str],
+    report: Report,
+) -> int:
+    found, bundle = _found(given, options, environment)
+    if bundle is None:
+        report.found(found, given)
+    else:
+        report.found(found, given, bundle.facts)
+        # The names in a bundle are relative to the top of the work tree.
+        cwd = project_root(cwd, (".git",)) or cwd
+        options = options._replace(strip=1, strict=not options.three_way)
+    if found.kind == "envelope":
+        _refuse_for_envelope(options)
+    base = given.cwd or cwd
+    if options.convert:
+        return _print_converted(found, base, options)
+    journal = _recovered_journal(environment, cwd, report)
+    report.progress("Checking the patch …")
+    plan = _plan(found, base, cwd, options, environment)
+    if bundle is not None and not options.three_way:
+        bundle.refuse_other_files(plan.changes, cwd)
+    _refuse_wrong_files(plan, cwd)
+    if options.check:
+        return report.fitting(plan, cwd, None, [])
+    report.progress("Writing the files …")
+    return _commit(plan, journal, cwd, report)
 
 
 def _commit(
@@ -166,9 +182,8 @@ def _found(
         raise CodexError(
             f"{bundle.failure}; see --force", code="gates", exit_code=ExitCode.GATE
         )
-    return Detected(
-        "unified", bundle.diff, f"a change bundle, {bundle.summary},"
-    ), bundle
+    summary = f"a change bundle, {bundle.summary},"
+    return Detected("unified", bundle.diff, summary), bundle
 
 
 def _refuse_for_envelope(options: _Options) -> None:
@@ -179,6 +194,14 @@ def _refuse_for_envelope(options: _Options) -> None:
     options.refuse(
         "strip three_way partial", "is for unified diffs, and this is an envelope"
     )
+
+
+def _print_converted(found: Detected, cwd: Path, options: _Options) -> int:
+    """Print the patch in the format that `--convert` names. Returns the exit code."""
+    text = _converted(found, cwd, options)
+    if os.isatty(1):
+        text = printable(text)
+    return print_out(text)
 
 
 def _converted(
@@ -201,38 +224,55 @@ def _converted(
     return diff
 
 
-def _journal(
+def _recovered_journal(
     environment: Mapping[str, str], cwd: Path, report: Report
 ) -> Journal | None:
+    """Open the journal, and finish or take back a patch that was interrupted.
+
+    Returns None, with a note, if there can be no journal.
+    """
     try:
-        return Journal(codex_home(environment), cwd)
+        journal = Journal(codex_home(environment), cwd)
     except CodexError as error:
         report.note(f"This patch cannot be undone: {error}.")
         return None
+    for sentence in journal.recover():
+        report.note(sentence)
+    return journal
 
 
 def _plan(
     found: Detected,
-    cwd: Path,
+    base: Path,
     root: Path,
     options: _Options,
     environment: Mapping[str, str],
 ) -> PatchPlan:
+    """Plan a patch whose paths are relative to `base`. Files under `root` may be read too."""
     if found.kind == "unified":
-        return _plan_diff(found.patch, cwd, options, environment)
-    base = Path(os.path.normpath(cwd / (options.directory or "")))
-    plan = plan_patch(found.text, base, readable=readable_under([cwd, root]))
-    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
-    if options.strict and guessed:
-        notes = [note for hunk in guessed if (note := hunk.note())]
-        raise PatchError("\n".join(["not exact:", *notes]), kind="match")
+        return _plan_diff(found.patch, base, options, environment)
+    top = base
+    if options.directory:
+        top = Path(os.path.normpath(base / options.directory))
+    plan = plan_patch(found.text, top, readable=readable_under([base, root]))
+    if options.strict:
+        _refuse_guesses(plan)
     return plan
+
+
+def _refuse_guesses(plan: PatchPlan) -> None:
+    """Raise a `PatchError` if a hunk fits only approximately, or in several places."""
+    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
+    if guessed:
+        notes = [hunk.note() for hunk in guessed]
+        lines = ["not exact:", *filter(None, notes)]
+        raise PatchError("\n".join(lines), kind="match")
 
 
 def _refuse_wrong_files(plan: PatchPlan, root: Path) -> None:
     refused = plan.refused(writable_under([root]))
     if refused:
-        names = some_of(list(map(str, refused)), 3)
+        names = some_of([str(path) for path in refused], 3)
         raise PatchError(
             f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as"
             f" other systems spell it): {names}",
@@ -280,7 +320,7 @@ def _plan_diff(
 def _hint(
     plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options
 ) -> str:
-    """Suggest another `-p` or `-C` with which the patch fits; empty if none is found."""
+    """Suggest another `-p` or `-C` with which the patch fits. Returns "" if none is found."""
     for strip in range(_MAX_STRIP_TRIED):
         if strip != options.strip and _fits(plan, strip, cwd):
             return f"With -p{strip} it fits."
@@ -305,7 +345,11 @@ def _write_rejects(
     cwd: Path,
     report: Report,
 ) -> list[Path]:
-    """Write each rejected part beside its file, or into `cwd` if the folder is missing."""
+    """Write each rejected part beside its file, or into `cwd` if the folder is missing.
+
+    Returns the paths of the `.rej` files. If they cannot be written, a note says so, and there
+    are none.
+    """
     texts: dict[Path, bytes] = {}
     for reject in plan.rejects:
         folder = reject.path.parent

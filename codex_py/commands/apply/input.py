@@ -44,9 +44,8 @@ def patch_input(
         except OSError as error:
             raise _not_read("from standard input", error.strerror) from error
     patch = patching().last_patch(codex_home(environment), cwd)
-    return PatchInput(
-        patch.text, f"the last patch of session {patch.thread_id}", patch.cwd
-    )
+    source = f"the last patch of session {patch.thread_id}"
+    return PatchInput(patch.text, source, patch.cwd)
 
 
 def patching():
@@ -71,22 +70,25 @@ def _read_file(name: str) -> bytes:
         # The file may be a pipe: `codex-py apply <(git diff)`.
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            found = os.fstat(fd)
-            if stat.S_ISREG(found.st_mode):
-                refuse_extraordinary(found)
-            elif stat.S_ISBLK(found.st_mode) or (
-                stat.S_ISCHR(found.st_mode) and not os.isatty(fd)
-            ):
-                raise NotOrdinary("it is a device")
+            _refuse_device(fd)
             return read_all(fd, _refuse_long)
         finally:
             os.close(fd)
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
-            reason = error.strerror
-        else:
-            reason = error
-        raise _not_read(repr(name), reason, ExitCode.USAGE) from error
+    except OSError as error:
+        raise _not_read(repr(name), error.strerror, ExitCode.USAGE) from error
+    except ValueError as error:
+        raise _not_read(repr(name), error, ExitCode.USAGE) from error
+
+
+def _refuse_device(fd: int) -> None:
+    """Raise an `OSError` for what has no end or acts when it is read. A terminal may be read."""
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode):
+        refuse_extraordinary(found)
+        return
+    is_device = stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode)
+    if is_device and not os.isatty(fd):
+        raise NotOrdinary("it is a device")
 
 
 def _refuse_long(size: int) -> None:
@@ -97,7 +99,7 @@ def _refuse_long(size: int) -> None:
 
 
 def _not_read(
-    what: str, reason: object, exit_code: ExitCode | None = None
+    source: str, reason: object, exit_code: ExitCode | None = None
 ) -> CodexError:
-    message = f"Failed to read the patch {what}: {reason}"
+    message = f"Failed to read the patch {source}: {reason}"
     return CodexError(message, code="patch_input", exit_code=exit_code)

@@ -32,9 +32,8 @@ class Report:
         self._as_json = as_json
         self._stderr = OutputStream(2)
         self._on_terminal = os.isatty(1)
-        self._style = Style(
-            color=wants_color("auto", environment, isatty=self._on_terminal)
-        )
+        color = wants_color("auto", environment, isatty=self._on_terminal)
+        self._style = Style(color=color)
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
         self._shows_progress = False
@@ -80,41 +79,23 @@ class Report:
 
         Args:
             committed: None where the patch was only checked.
-            rejects: the `.rej` files that were written, one for each of the plan's rejects.
+            rejects: the `.rej` files that were written. Several parts may be in one file.
         """
-        links = [_link_note(change, cwd) for change in plan.links]
-        unasked = [_unasked_note(change, cwd) for change in plan.changes]
-        notes = [*plan.notes, *links, *filter(None, unasked)]
-        if committed:
-            notes += committed.notes
-        for note in notes:
+        for note in _notes(plan, cwd, committed):
             self.note(note)
-        reasons = [reason for reject in plan.rejects for reason in reject.reasons]
-        for reason in reasons:
+        for reason in _reasons(plan):
             self._tell(f"Left out: {reason}")
         for path in rejects:
             self._tell(f"What was left out is in {path}")
         if committed and committed.number and os.isatty(2):
             self._tell(f"To take it back: codex-py undo {committed.number}")
         if self._as_json:
-            hunks: list[dict[str, object]] = []
-            for hunk in plan.hunks:
-                level = hunk.level.name.lower()
-                hunks.append({**hunk._asdict(), "level": level})
-            row = {
-                "applied": committed is not None,
-                "files": [change.facts() for change in plan.changes],
-                "hunks": hunks,
-                "notes": self._notes,
-                "reasons": reasons,
-                "rejects": list(map(str, rejects)),
-                "conflicts": list(map(str, plan.conflicts)),
-                "undo": committed.number if committed else None,
-            }
-            printed = print_json({**self._facts, **row})
+            code = self._print_facts(plan, committed, rejects)
         else:
-            printed = self._print_text(plan, cwd, committed)
-        return printed or (ExitCode.PATCH if _is_incomplete(plan) else 0)
+            code = self._print_text(plan, cwd, committed)
+        if code == 0 and _is_incomplete(plan):
+            return ExitCode.PATCH
+        return code
 
     def failure(self, error: CodexError | Stopped) -> None:
         """With `--json`, print why nothing was changed. Otherwise the error's handler prints it."""
@@ -126,23 +107,50 @@ class Report:
         if isinstance(error, PatchError):
             cause["kind"] = error.kind
             reason = error.reason
-        empty = {"files": [], "hunks": [], "notes": self._notes}
-        print_json(
-            {
-                "applied": False,
-                **self._facts,
-                **empty,
-                "reasons": [reason],
-                "error": cause,
-            }
-        )
+        facts = {
+            "applied": False,
+            **self._facts,
+            "files": [],
+            "hunks": [],
+            "notes": self._notes,
+            "reasons": [reason],
+            "error": cause,
+        }
+        print_json(facts)
+
+    def _print_facts(
+        self,
+        plan: PatchPlan,
+        committed: Committed | None,
+        rejects: Sequence[Path],
+    ) -> int:
+        """Print one JSON object. Returns the exit code of printing."""
+        hunks: list[dict[str, object]] = []
+        for hunk in plan.hunks:
+            level = hunk.level.name.lower()
+            hunks.append({**hunk._asdict(), "level": level})
+        number = committed.number if committed else None
+        facts = {
+            **self._facts,
+            "applied": committed is not None,
+            "files": [change.facts() for change in plan.changes],
+            "hunks": hunks,
+            "notes": self._notes,
+            "reasons": _reasons(plan),
+            "rejects": [str(path) for path in rejects],
+            "conflicts": [str(path) for path in plan.conflicts],
+            "undo": number,
+        }
+        return print_json(facts)
 
     def _print_text(
         self, plan: PatchPlan, cwd: Path, committed: Committed | None
     ) -> int:
+        """Print the summary, and on a terminal the diff before it. Returns the exit code of
+        printing."""
         summary = plan.summary()
         if committed is None:
-            files = summary.partition("\n")[2]
+            _, _, files = summary.partition("\n")
             if _is_incomplete(plan):
                 fits = "Not all of the patch fits"
             else:
@@ -155,27 +163,46 @@ class Report:
         return print_out("\n".join(lines) + printable(summary))
 
     def _colored(self, line: str) -> str:
-        is_head = line.startswith(("diff --git ", "--- ", "+++ "))
-        style = "bold" if is_head else _COLORS.get(line[:1])
-        if style:
-            return self._style(style, line)
-        return line
+        if line.startswith(("diff --git ", "--- ", "+++ ")):
+            return self._style("bold", line)
+        color = _COLORS.get(line[:1])
+        if color is None:
+            return line
+        return self._style(color, line)
 
     def _tell(self, sentence: str) -> None:
         self.progress("")
         self._stderr.write_text(f"{printable(sentence)}\n")
 
 
+def _notes(plan: PatchPlan, cwd: Path, committed: Committed | None) -> list[str]:
+    """The sentences that point out what is special about a patch."""
+    notes = [*plan.notes]
+    notes += [_link_note(change, cwd) for change in plan.links]
+    unasked = [_unasked_note(change, cwd) for change in plan.changes]
+    notes += filter(None, unasked)
+    if committed:
+        notes += committed.notes
+    return notes
+
+
+def _reasons(plan: PatchPlan) -> list[str]:
+    """The reasons for which parts of a patch are left out."""
+    return [reason for reject in plan.rejects for reason in reject.reasons]
+
+
 def _link_note(change: PatchedFile, cwd: Path) -> str:
     path = change.destination
-    target = os.path.realpath(path.parent / (change.link or ""))
-    is_inside = Path(target).is_relative_to(cwd.resolve())
-    outside = "" if is_inside else f", outside of {cwd}"
-    return f"{_shown(path, cwd)} is a symbolic link to {change.link}{outside}."
+    target = Path(os.path.realpath(path.parent / (change.link or "")))
+    sentence = f"{_shown(path, cwd)} is a symbolic link to {change.link}"
+    if not target.is_relative_to(cwd.resolve()):
+        sentence += f", outside of {cwd}"
+    return f"{sentence}."
 
 
 def _unasked_note(change: PatchedFile, cwd: Path) -> str:
-    """A sentence about a file that programs act on unasked; empty for other or deleted files."""
+    """Say in a sentence which program acts on a file unasked. Empty for other and deleted
+    files."""
     if change.new is None:
         return ""
     name = _shown(change.destination, cwd)
@@ -187,7 +214,10 @@ def _unasked_note(change: PatchedFile, cwd: Path) -> str:
 
 
 def _shown(path: Path, cwd: Path) -> str:
-    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+    """The path relative to `cwd`, or absolute if it is outside of it."""
+    if path.is_relative_to(cwd):
+        path = path.relative_to(cwd)
+    return str(path)
 
 
 def _is_incomplete(plan: PatchPlan) -> bool:

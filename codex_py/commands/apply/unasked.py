@@ -6,33 +6,35 @@ A patch cannot change `.git` and the folders of agents at all.
 import re
 from typing import Final
 
+_KEYS: Final = "it runs on the server, with its keys"
+_OPENED: Final = "editors run what it says when they open the folder"
 _PLACES: Final = (
     (r"\.mcp\.json", "agents start the servers that it names"),
     (r"\.envrc", "direnv runs it in this folder"),
-    (r"\.vscode/[^/]+\.json", "editors run what it says when they open the folder"),
-    (r"[^/]+\.code-workspace", "editors run what it says when they open the folder"),
+    (r"\.vscode/[^/]+\.json", _OPENED),
+    (r"[^/]+\.code-workspace", _OPENED),
     (r"\.(?:idea|zed|cursor|fleet)/.+", "editors use it when they open the folder"),
     (
         r"\.devcontainer/.+|\.devcontainer\.json",
-        "editors run what it says when they open the folder",
+        _OPENED,
     ),
     (r"\.gitmodules", "git fetches the repositories that it names as submodules"),
     (r"\.gitattributes", "git converts files as it says"),
     (
         r"\.(?:github|gitea|forgejo)/(?:workflows|actions)/.+",
-        "it runs on the server, with its keys",
+        _KEYS,
     ),
-    (r"\.gitlab-ci\.yml|\.gitlab/.+\.yml", "it runs on the server, with its keys"),
-    (r"\.(?:circleci|buildkite)/.+", "it runs on the server, with its keys"),
+    (r"\.gitlab-ci\.yml|\.gitlab/.+\.yml", _KEYS),
+    (r"\.(?:circleci|buildkite)/.+", _KEYS),
     (
         r"\.travis\.yml|\.drone\.yml|\.woodpecker\.ya?ml",
-        "it runs on the server, with its keys",
+        _KEYS,
     ),
     (
         r"azure-pipelines\.ya?ml|bitbucket-pipelines\.yml",
-        "it runs on the server, with its keys",
+        _KEYS,
     ),
-    (r"(?:.*\.)?Jenkinsfile", "it runs on the server, with its keys"),
+    (r"(?:.*\.)?Jenkinsfile", _KEYS),
     (r"\.(?:husky|githooks|hooks)/.+", "git may run it as a hook"),
     (
         r"\.pre-commit-(?:config|hooks)\.yaml|\.?lefthook\.ya?ml",
@@ -47,9 +49,10 @@ _PLACES: Final = (
         "mise follows it in this folder",
     ),
 )
-_EXPRESSION: Final = [
+_EXPRESSIONS: Final = [
     (re.compile(rf"(?:.*/)?(?:{names})", re.IGNORECASE), why) for names, why in _PLACES
 ]
+"""Expressions for the whole relative path of a file, with the clause about it."""
 
 
 def used_unasked(name: str) -> str:
@@ -59,4 +62,7 @@ def used_unasked(name: str) -> str:
         name: path relative to the folder of the patch. The file may be at any depth. Case does not
             matter, because some file systems ignore it.
     """
-    return next((why for names, why in _EXPRESSION if names.fullmatch(name)), "")
+    for names, why in _EXPRESSIONS:
+        if names.fullmatch(name):
+            return why
+    return ""
