@@ -32,12 +32,19 @@ from codex_py.streams.standard import tell
 _STATUSES = {
     ExitCode.DONE: "done",
     ExitCode.DENIED: "refused",
-    **dict.fromkeys((ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over_budget"),
-    **dict.fromkeys((ExitCode.UNAVAILABLE, ExitCode.TEMPORARY), "try_later"),
-    **dict.fromkeys((ExitCode.AUTHENTICATION, ExitCode.CONFIGURATION), "stopped"),
+    ExitCode.BUDGET: "over_budget",
+    ExitCode.WALL_CLOCK: "over_budget",
+    ExitCode.UNAVAILABLE: "try_later",
+    ExitCode.TEMPORARY: "try_later",
+    ExitCode.AUTHENTICATION: "stopped",
+    ExitCode.CONFIGURATION: "stopped",
     # A signal that we did not send ended the agent.
-    **dict.fromkeys((None, 129, ExitCode.INTERRUPTED, 143), "lost"),
+    None: "lost",
+    129: "lost",
+    ExitCode.INTERRUPTED: "lost",
+    143: "lost",
 }
+"""The status of an attempt by the exit code of its agent. All other codes mean `failed`."""
 _MAX_DIFF_BYTES = 16 * 1024 * 1024
 """Limit for the diff in a result; `patch.diff` has the whole diff."""
 _PREFIX = "batch-"
@@ -45,7 +52,12 @@ _PREFIX = "batch-"
 
 
 class LocalEngine:
-    """Makes attempts on this machine. `options`: options of `exec` for all tasks."""
+    """Makes attempts on this machine.
+
+    Args:
+        options: options of `exec` for all tasks.
+        timeout_s: the limit of an attempt, if its task has none.
+    """
 
     def __init__(
         self,
@@ -66,18 +78,23 @@ class LocalEngine:
 
         Returns the `status`, see `_STATUSES`, and further fields of the result.
         """
-        options = [*self._options, *task.exec_options()]
-        timeout_s = task.timeout or self._timeout_s
-        make = partial(self._tree, task.repo or "", task.base)
+        if task.repo is None:
+            opened = nullcontext()
+        else:
+            make = partial(self._tree, task.repo, task.base)
+            opened = open_worktree(make, tell, force=True)
         try:
-            if task.repo is None:
-                opened = nullcontext()
-            else:
-                opened = open_worktree(make, tell, force=True)
             async with opened as tree:
-                cwd = Path(task.cwd or ".") if tree is None else tree.cwd
+                if tree is None:
+                    cwd = Path(task.cwd or ".")
+                else:
+                    cwd = tree.cwd
                 command = ExecInvocation(
-                    options, task.whole_prompt(), cwd, self._environment, timeout_s
+                    [*self._options, *task.exec_options()],
+                    task.whole_prompt(),
+                    cwd,
+                    self._environment,
+                    task.timeout or self._timeout_s,
                 )
                 result = await run_exec(command, self._guardian, folder)
                 return await asyncio.to_thread(_record, result, tree, folder)
@@ -110,25 +127,29 @@ def _record(
     tree: Worktree | None,
     folder: Path,
 ) -> dict[str, Any]:
-    found = asdict(result)
-    found["status"] = _STATUSES.get(result.exit_code, "failed")
+    """Write the files of an attempt, and make its record."""
+    record = asdict(result)
+    record["status"] = _STATUSES.get(result.exit_code, "failed")
     if result.timed_out:
-        found["status"] = "timeout"
-    patch = folder / "patch.diff"
+        record["status"] = "timeout"
     message = folder / "last_message.md"
     message.write_text(result.last_message or "", encoding="utf-8", errors="replace")
+    patch = folder / "patch.diff"
     if tree is None:
         patch.write_text(result.diff or "", encoding="utf-8", errors="surrogateescape")
-    else:
-        # This diff is for `git apply`: it includes binary files and has no size limit.
-        with aside(tree.git.without_filters(tree.path)) as git:
-            diff = diff_between(git, tree.path, tree.commit, work_tree(git, tree.path))
-        patch.write_bytes(diff)
-        found |= {
-            "base": tree.commit,
-            "diff": diff[:_MAX_DIFF_BYTES].decode(errors="replace"),
-        }
-    return found
+        return record
+    diff = _whole_diff(tree)
+    patch.write_bytes(diff)
+    record["base"] = tree.commit
+    record["diff"] = diff[:_MAX_DIFF_BYTES].decode(errors="replace")
+    return record
+
+
+def _whole_diff(tree: Worktree) -> bytes:
+    """The changes in a work tree, for `git apply`: with binary files, and without a size limit."""
+    with aside(tree.git.without_filters(tree.path)) as git:
+        now = work_tree(git, tree.path)
+        return diff_between(git, tree.path, tree.commit, now)
 
 
 def _sweep(home: Path, environment: Mapping[str, str]) -> None:
@@ -137,8 +158,9 @@ def _sweep(home: Path, environment: Mapping[str, str]) -> None:
         if not is_over(folder.name.removeprefix(_PREFIX)):
             continue
         with suppress(CodexError, OSError):
-            folders = [each for each in folder.iterdir() if each.is_dir()]
-            path = next(iter(folders), folder)
+            # The tree is the only folder in it, and has the name of the repository.
+            trees = [each for each in folder.iterdir() if each.is_dir()]
+            path = trees[0] if trees else folder
             tree = find_worktree(path, home, environment)
             if tree is not None:
                 tree.remove(force=True)

@@ -41,17 +41,22 @@ _NOT_SHARED = (
 """Options of `exec` that two tasks cannot share."""
 _MOST_NAMED = 5
 """Number of tasks that a message names at most."""
+_USAGE = "codex-py batch TASKS.jsonl -o RESULTS.jsonl"
+_FIRST_FIELDS = ("status", "exit_code", "diff", "usage")
+"""The fields of a result that come first, after the id and the digest of the task."""
 _TIMEOUT_S = 3600.0
 """Time limit of an attempt, if neither the person nor the task sets one."""
 
 
 def _count(text: str, least: int = 1) -> int:
-    if not text.isdecimal() or not least <= int(text) <= 100_000:
+    is_count = text.isdecimal() and least <= int(text) <= 100_000
+    if not is_count:
         raise ArgumentTypeError(f"{text!r} is no number from {least} to 100000")
     return int(text)
 
 
 def _shard(text: str) -> tuple[int, int]:
+    """Parse `INDEX/COUNT`; the index begins with 0."""
     index, _, count = text.partition("/")
     if not index.isdecimal() or int(index) >= _count(count):
         raise ArgumentTypeError(
@@ -61,6 +66,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _limit(text: str) -> tuple[str, int]:
+    """Parse `PROVIDER=COUNT`."""
     provider, _, limit = text.partition("=")
     return provider, _count(limit)
 
@@ -101,23 +107,13 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a batch. Returns the exit code."""
     end = argv.index("--") if "--" in argv else len(argv)
     options = parse_options(BatchOptions, argv[:end])
-    if options.tasks is None or options.output is None:
-        if options.tasks is None:
-            missing = "which tasks"
-        else:
-            missing = "where the results go"
-        raise UsageError(f"say {missing}: codex-py batch TASKS.jsonl -o RESULTS.jsonl")
-    of_exec = [
-        *(f"--config={setting}" for setting in options.overrides),
-        *argv[end + 1 :],
-    ]
-    arguments = parse_arguments(["exec", *of_exec])
-    if arguments.words != ("exec",) or any(
-        getattr(arguments, name) is not None for name in _NOT_SHARED
-    ):
-        raise UsageError(
-            "behind `--` are options of exec that all tasks can share, and no prompt"
-        )
+    if options.tasks is None:
+        raise UsageError(f"say which tasks: {_USAGE}")
+    if options.output is None:
+        raise UsageError(f"say where the results go: {_USAGE}")
+    overrides = [f"--config={setting}" for setting in options.overrides]
+    of_exec = [*overrides, *argv[end + 1 :]]
+    arguments = _shared_arguments(of_exec)
     config = read_config(arguments, environment)
     warn_of_config(config)
     with _opened(options.tasks) as file:
@@ -131,21 +127,9 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         rows = _selected(list(tasks.rows()), options)
         results = ResultsFile(Path(options.output))
         results.forget(_ended_to_redo(rows, results, options.redo))
-        ended = Counter(
-            results.ended[row.id][1] for row in rows if row.id in results.ended
-        )
-        out = 1
-        about = (of_exec, options.timeout or _TIMEOUT_S, config, environment)
-        if options.ray is None:
-            engine = LocalEngine(*about)
-        else:
-            # Ray prints to standard output, whatever its settings say.
-            out = os.dup(1)
-            os.dup2(2, 1)
-            engine = RayEngine(
-                options.ray, options.cpus, *about, trusts_tasks=options.trust_tasks
-            )
-        view = View(out if options.json else None, len(rows), ended)
+        json_fd = _json_fd(options)
+        engine = _engine(options, of_exec, config, environment)
+        view = View(json_fd, len(rows), _statuses(rows, results))
         try:
             work = _work(options, tasks, rows, results, engine, view, config.model)
             code = asyncio.run(Interruption().run(work))
@@ -157,6 +141,66 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if not options.json:
         _tell_not_done(rows, results, options.output)
     return view.exit_code(code)
+
+
+def _shared_arguments(of_exec: Sequence[str]) -> Arguments:
+    """Parse the options of `exec` for all tasks.
+
+    Raises:
+        UsageError: there is a prompt, or an option that two tasks cannot share.
+    """
+    arguments = parse_arguments(["exec", *of_exec])
+    own = [name for name in _NOT_SHARED if getattr(arguments, name) is not None]
+    if own or arguments.words != ("exec",):
+        raise UsageError(
+            "behind `--` are options of exec that all tasks can share, and no prompt"
+        )
+    return arguments
+
+
+def _json_fd(options: BatchOptions) -> int | None:
+    """The file descriptor for the JSON of `--json`; None without this option.
+
+    With Ray, descriptor 1 becomes standard error, because Ray prints to it whatever its settings
+    say.
+    """
+    stdout = 1
+    if options.ray is not None:
+        stdout = os.dup(1)
+        os.dup2(2, 1)
+    if options.json:
+        return stdout
+    return None
+
+
+def _engine(
+    options: BatchOptions,
+    of_exec: Sequence[str],
+    config: Config,
+    environment: Mapping[str, str],
+) -> LocalEngine | RayEngine:
+    timeout_s = options.timeout or _TIMEOUT_S
+    if options.ray is None:
+        return LocalEngine(of_exec, timeout_s, config, environment)
+    return RayEngine(
+        options.ray,
+        options.cpus,
+        of_exec,
+        timeout_s,
+        config,
+        environment,
+        trusts_tasks=options.trust_tasks,
+    )
+
+
+def _statuses(rows: Sequence[Row], results: ResultsFile) -> Counter[str]:
+    """Count the tasks that have ended, by status."""
+    statuses = Counter[str]()
+    for row in rows:
+        if row.id in results.ended:
+            _, status = results.ended[row.id]
+            statuses[status] += 1
+    return statuses
 
 
 def _tell_not_done(
@@ -185,7 +229,8 @@ def _rules(
 
     @cache
     def provider_of(model: str) -> str:
-        return read_config(replace(arguments, model=model), environment).model_provider
+        with_model = replace(arguments, model=model)
+        return read_config(with_model, environment).model_provider
 
     return RowRules(config.model_provider, provider_of)
 
@@ -199,6 +244,8 @@ async def _work(
     view: View,
     model: str,
 ) -> int:
+    """Run the tasks that have not ended. Returns the exit code."""
+
     async def attempt(row: Row) -> Record:
         view.show(schedule.running)
         try:
@@ -216,20 +263,13 @@ async def _work(
         }
 
     def ended(row: Row, record: Record) -> None:
-        names = ("status", "exit_code", "diff", "usage")
-        first = {
-            "id": row.id,
-            "task": row.digest,
-            **{name: record[name] for name in names},
-        }
-        results.append(
-            {**first, **record, "task": row.digest, "attempts": row.attempts}
-        )
+        results.append(_result(row, record))
         view.count(record["status"], record["usage"])
         view.show(schedule.running)
 
+    left = [row for row in rows if row.id not in results.ended]
     schedule = Schedule(
-        [row for row in rows if row.id not in results.ended],
+        left,
         attempt,
         ended,
         jobs=options.jobs,
@@ -239,16 +279,24 @@ async def _work(
     )
     await schedule.work()
     for provider, record in schedule.stopped.items():
-        tell(
-            f"Error: no further task ran with {provider}: {record['error']['message']}"
-        )
-    for record in schedule.stopped.values():
-        return record["exit_code"]
-    for row in rows:
-        _, status = results.ended.get(row.id, ("", "left"))
-        if status != "done":
-            return ExitCode.TURN_FAILED
+        message = record["error"]["message"]
+        tell(f"Error: no further task ran with {provider}: {message}")
+    if schedule.stopped:
+        first = next(iter(schedule.stopped.values()))
+        return first["exit_code"]
+    if _statuses(rows, results)["done"] < len(rows):
+        return ExitCode.TURN_FAILED
     return ExitCode.DONE
+
+
+def _result(row: Row, record: Record) -> Record:
+    """The fields of a line of the results file, in their order there."""
+    first = {name: record[name] for name in _FIRST_FIELDS}
+    result = {"id": row.id, "task": row.digest, **first, **record}
+    # The record of a Ray node is a result too, of a batch of its own.
+    result["task"] = row.digest
+    result["attempts"] = row.attempts
+    return result
 
 
 def _opened(name: str) -> BinaryIO:
@@ -266,12 +314,14 @@ def _opened(name: str) -> BinaryIO:
 
 
 def _selected(rows: Sequence[Row], options: BatchOptions) -> list[Row]:
+    """The tasks of the shard that `--only` names, in the order of the file."""
     index, count = options.shard
+    known = {row.id for row in rows}
     if options.only is None:
-        wanted = {row.id for row in rows}
+        wanted = known
     else:
         wanted = set(options.only.split(","))
-    unknown = wanted.difference(row.id for row in rows)
+    unknown = wanted - known
     if unknown:
         raise UsageError(f"--only: there is no task {', '.join(sorted(unknown))}")
     if not wanted:

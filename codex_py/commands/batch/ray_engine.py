@@ -50,6 +50,7 @@ _GRACE_S = 60.0
 """A node that has not answered this long after the time-out is given up."""
 
 _Ended: TypeAlias = tuple[int, str, dict[str, bytes]]
+"""The exit code of a node's program, the end of its standard error, and its files by name."""
 
 
 class RayEngine:
@@ -86,44 +87,23 @@ class RayEngine:
         self._keys = secret_names(config)
         self._cwd = str(Path.cwd())
         self._driver = os.getpid() if address == "local" else None
-        settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-        if address != "local":
-            # By default, Ray takes 15 minutes to report that nobody answers.
-            settings |= {
-                "RAY_NUM_REDIS_GET_RETRIES": "1",
-                "RAY_py_gcs_connect_timeout_s": "5",
-            }
-        token = Path(
-            environment.get("RAY_AUTH_TOKEN_PATH")
-            or Path.home() / ".ray" / "auth_token"
-        )
-        if "RAY_AUTH_TOKEN" in environment or token.exists():
-            # With a token, we can also connect to a cluster that requires none.
-            settings["RAY_AUTH_MODE"] = "token"
-        os.environ |= {**settings, **environment}
+        os.environ |= {**_ray_variables(address, environment), **environment}
         try:
-            ray = import_module("ray")
-            self._ray = ray
+            self._ray = import_module("ray")
         except ImportError:
             raise ConfigError(
                 f"--ray needs Ray: pip install '{DISTRIBUTION}[ray]'"
             ) from None
-        settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-        if address == "local":
-            # This starts a cluster of our own.
-            settings |= {
-                "include_dashboard": False,
-                "object_store_memory": 200_000_000,
-            }
         try:
-            ray.init(address=address, **settings)
-            # By default, Ray would silently repeat lost attempts, which then cost twice.
-            once = {
-                "max_retries": 0,
-                "retry_exceptions": False,
-                "scheduling_strategy": "SPREAD",
-            }
-            remote = ray.remote(num_cpus=cpus, num_returns="streaming", **once)
+            self._connect(address)
+            remote = self._ray.remote(
+                num_cpus=cpus,
+                num_returns="streaming",
+                # By default, Ray would silently repeat lost attempts, which then cost twice.
+                max_retries=0,
+                retry_exceptions=False,
+                scheduling_strategy="SPREAD",
+            )
             self._attempt: Any = remote(_on_node())
         except ConnectionError as error:
             text = f"there is no Ray at {address}: {_line(error)}"
@@ -131,17 +111,20 @@ class RayEngine:
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"Ray at {address}: {_line(error)}") from error
 
+    def _connect(self, address: str) -> None:
+        settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if address == "local":
+            # This starts a cluster of our own.
+            settings["include_dashboard"] = False
+            settings["object_store_memory"] = 200_000_000
+        self._ray.init(address=address, **settings)
+
     async def run(self, task: Task, folder: Path) -> dict[str, Any]:
         """Make an attempt; see `LocalEngine.run`."""
-        names = (*self._keys, *task.env, *_SENT)
-        sent = {
-            name: value
-            for name, value in self._environment.items()
-            if any(fnmatchcase(name, pattern) for pattern in names)
-        }
         line = encode_json(task.row())
         timeout_s = task.timeout or self._timeout_s
         words = [*self._batch, f"--timeout={timeout_s}"]
+        sent = self._sent(task)
         call = (words, self._options, line, sent, self._cwd, self._driver)
         stream = self._attempt.options(name=task.id).remote(*call)
         try:
@@ -170,15 +153,43 @@ class RayEngine:
     def close(self) -> None:
         self._ray.shutdown()
 
+    def _sent(self, task: Task) -> dict[str, str]:
+        """The variables that the agent of a task gets."""
+        patterns = (*self._keys, *task.env, *_SENT)
+
+        def is_sent(name: str) -> bool:
+            return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+        environment = self._environment
+        return {name: environment[name] for name in environment if is_sent(name)}
+
+
+def _ray_variables(address: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that configure Ray, unless the environment has them already."""
+    variables = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+    if address != "local":
+        # By default, Ray takes 15 minutes to report that nobody answers.
+        variables["RAY_NUM_REDIS_GET_RETRIES"] = "1"
+        variables["RAY_py_gcs_connect_timeout_s"] = "5"
+    named = environment.get("RAY_AUTH_TOKEN_PATH")
+    token = Path(named or Path.home() / ".ray" / "auth_token")
+    if "RAY_AUTH_TOKEN" in environment or token.exists():
+        # With a token, we can also connect to a cluster that requires none.
+        variables["RAY_AUTH_MODE"] = "token"
+    return variables
+
 
 def _line(error: Exception) -> str:
+    """The message of an error, in one line."""
     return " ".join(str(error).split())
 
 
 def _on_node() -> Callable[..., Iterator[_Ended | None]]:
     """Make the function for workers, which yields once when it begins and once at its end.
 
-    It is an inner function, so Ray sends it by value: a worker may lack our package.
+    It is an inner function, so Ray sends it by value: a worker may lack our package. Its `before`
+    and `behind` are the words of the command around the option for the results and `--`, and
+    `line` is the task file.
     """
 
     def attempt(
@@ -215,8 +226,9 @@ def _on_node() -> Callable[..., Iterator[_Ended | None]]:
         place = f"{home}/codex-py/tmp"
         os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
         with tempfile.TemporaryDirectory(prefix="batch.", dir=place) as folder:
+            command = [*before, "-o", f"{folder}/result.jsonl", "--", *behind]
             child = subprocess.Popen(
-                [*before, "-o", f"{folder}/result.jsonl", "--", *behind],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -225,15 +237,15 @@ def _on_node() -> Callable[..., Iterator[_Ended | None]]:
                 preexec_fn=die_with_worker,
             )
             if driver is not None and sys.platform == "linux":
-                threading.Thread(
+                watch = threading.Thread(
                     target=end_with_driver, args=(driver, child), daemon=True
-                ).start()
+                )
+                watch.start()
             _, stderr = child.communicate(line)
-            files = {
-                path.name: path.read_bytes()[:50_000_000]
-                for path in Path(folder).rglob("[!.]*")
-                if path.is_file()
-            }
+            files: dict[str, bytes] = {}
+            for path in Path(folder).rglob("[!.]*"):
+                if path.is_file():
+                    files[path.name] = path.read_bytes()[:50_000_000]
         yield child.returncode, stderr.decode(errors="replace")[-1000:], files
 
     return attempt

@@ -19,13 +19,19 @@ _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 60.0
 _MAX_ATTEMPTS = 50
 _OF_ATTEMPT = ("status", "exit_code", "signal", "seconds", "thread_id", "error")
-"""Fields that are kept of an attempt that is not the last."""
+"""The fields of each attempt that the result of its task keeps."""
 
 Record: TypeAlias = dict[str, Any]
 
 
 class _Lane:
-    """The tasks of a provider. Their limit is halved when it asks to try later, and grows again."""
+    """The tasks of a provider that wait, and the limit on those that run.
+
+    The limit is halved when the provider asks to try later, and then grows again.
+
+    Args:
+        most: the greatest limit, with which the lane begins.
+    """
 
     def __init__(self, most: int) -> None:
         self.queue: list[tuple[int, int, Row]] = []
@@ -35,6 +41,7 @@ class _Lane:
         self._most = most
         self.paused_until = 0.0
         self._lowered = 0.0
+        """The time at which the limit was last lowered."""
         self._served = 0
         self._refusals = 0
         self.is_closed = False
@@ -45,9 +52,9 @@ class _Lane:
         self.is_closed = True
 
     def is_ready(self, now: float) -> bool:
-        return (
-            bool(self.queue) and self.running < self.limit and now >= self.paused_until
-        )
+        """True if the next task may start now."""
+        has_room = self.running < self.limit
+        return bool(self.queue) and has_room and now >= self.paused_until
 
     def served(self) -> None:
         self._refusals = 0
@@ -63,13 +70,12 @@ class _Lane:
         was_alone = self.limit == 1
         now = time.monotonic()
         if began >= self._lowered:
+            pause_s = _FIRST_PAUSE_S * 2**self._refusals
+            self.paused_until = now + min(pause_s, _LONGEST_PAUSE_S)
+            self._refusals += 1
             self.limit = max(1, self.limit // 2)
             self._lowered = now
             self._served = 0
-            self.paused_until = now + min(
-                _FIRST_PAUSE_S * 2**self._refusals, _LONGEST_PAUSE_S
-            )
-            self._refusals += 1
         return was_alone
 
 
@@ -109,9 +115,8 @@ class Schedule:
         self._numbers = itertools.count()
         for row in rows:
             if row.provider not in self._lanes:
-                self._lanes[row.provider] = _Lane(
-                    min(limits.get(row.provider, jobs), jobs)
-                )
+                limit = limits.get(row.provider, jobs)
+                self._lanes[row.provider] = _Lane(min(limit, jobs))
             self._add(row)
 
     async def work(self) -> None:
@@ -122,21 +127,28 @@ class Schedule:
                 while self.running or any(lane.queue for lane in lanes):
                     self._wake.clear()
                     now = time.monotonic()
-                    while self.running < self._jobs and any(
-                        lane.is_ready(now) for lane in lanes
-                    ):
-                        ready = (lane for lane in lanes if lane.is_ready(now))
-                        lane = min(ready, key=lambda lane: lane.queue[0])
-                        lane.running += 1
-                        self.running += 1
-                        group.create_task(
-                            self._attempt(lane, heapq.heappop(lane.queue)[-1])
-                        )
-                    pauses = [lane.paused_until - now for lane in lanes if lane.queue]
-                    pause = min((each for each in pauses if each > 0), default=None)
-                    await is_set_within(self._wake, pause)
+                    self._start_ready(group, now)
+                    await is_set_within(self._wake, self._pause_s(now))
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
+
+    def _start_ready(self, group: asyncio.TaskGroup, now: float) -> None:
+        """Start the tasks that may start now, the most urgent ones first."""
+        while self.running < self._jobs:
+            ready = [lane for lane in self._lanes.values() if lane.is_ready(now)]
+            if not ready:
+                return
+            lane = min(ready, key=lambda lane: lane.queue[0])
+            _, _, row = heapq.heappop(lane.queue)
+            lane.running += 1
+            self.running += 1
+            group.create_task(self._attempt(lane, row))
+
+    def _pause_s(self, now: float) -> float | None:
+        """The time until the first pause of a provider ends; None if none with tasks pauses."""
+        waiting = [lane for lane in self._lanes.values() if lane.queue]
+        pauses = [lane.paused_until - now for lane in waiting]
+        return min((pause for pause in pauses if pause > 0), default=None)
 
     def _add(self, row: Row) -> None:
         """Queue a row after its equals, so that an outage does not use up one task's attempts."""
@@ -158,9 +170,7 @@ class Schedule:
                 lane.close()
                 return
             case "try_later" | "lost" as status:
-                if status == "try_later":
-                    row.failures += lane.refused(began)
-                else:
+                if status == "lost" or lane.refused(began):
                     row.failures += 1
                 if row.failures <= self._retries and len(row.attempts) < _MAX_ATTEMPTS:
                     self._add(row)

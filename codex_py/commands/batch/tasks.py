@@ -46,7 +46,7 @@ class Task:
     prompt_file: str | None = None
     cwd: str | None = None
     repo: str | None = None
-    """The repository of a work tree of its own."""
+    """The repository of which the task gets a work tree of its own. It excludes `cwd`."""
     base: str = "HEAD"
     verify: str | list[str] = ""
     timeout: float | None = None
@@ -56,7 +56,7 @@ class Task:
     model: str | None = None
     provider: str | None = None
     config: Mapping[str, _Setting] = field(default_factory=dict[str, _Setting])
-    """Settings as those of `exec -c`. The keys are dotted."""
+    """Settings as `exec -c` takes them. The keys are dotted."""
     priority: int = 0
     env: list[str] = field(default_factory=list[str])
     """Variables that must be set."""
@@ -80,11 +80,16 @@ class Task:
         return task
 
     def check(self, environment: Mapping[str, str]) -> None:
-        """Raises a `ValueError` if the columns do not fit together, or name what is not there."""
+        """Check that the columns fit together, and that the files and variables exist.
+
+        Raises:
+            ValueError: the first mistake, as a clause.
+        """
         if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", self.id):
+            quoted = shortened(self.id, _MAX_QUOTED_CHARACTERS)
             raise ValueError(
-                f"id: {shortened(self.id, _MAX_QUOTED_CHARACTERS)!r} cannot be an id: use 1 to 128 letters from A to"
-                " Z, digits, `.`, `_` and `-`, without `.` at the beginning"
+                f"id: {quoted!r} cannot be an id: use 1 to 128 letters from A to Z, digits,"
+                " `.`, `_` and `-`, without `.` at the beginning"
             )
         has_prompt = bool(self.prompt.strip())
         has_file = self.prompt_file is not None
@@ -92,6 +97,15 @@ class Task:
             raise ValueError("write either `prompt` or `prompt_file`")
         if self.prompt_file is not None and not Path(self.prompt_file).is_file():
             raise ValueError(f"there is no file {self.prompt_file!r}")
+        self._check_folder()
+        missing = set(self.env).difference(environment)
+        if missing:
+            raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
+        words = [self.prompt, self.base, *self.exec_options()]
+        if any("\0" in word for word in words):
+            raise ValueError("it has a NUL character, which no program can be given")
+
+    def _check_folder(self) -> None:
         if self.repo is not None and self.cwd is not None:
             raise ValueError("write either `cwd` or `repo`")
         folder = self.repo or self.cwd or "."
@@ -101,22 +115,16 @@ class Task:
             root = project_root(Path(self.repo).resolve(), (".git",))
             if root is None:
                 raise ValueError(f"{self.repo!r} is in no git repository")
-        missing = set(self.env).difference(environment)
-        if missing:
-            raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
-        words = [self.prompt, self.base, *self.exec_options()]
-        if any("\0" in word for word in words):
-            raise ValueError("it has a NUL character, which no program can be given")
 
     def row(self) -> dict[str, Any]:
-        """The columns that are not as they are by default."""
+        """The columns whose values are not the defaults: a row that makes an equal task."""
         default = Task(id="")
-        columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: value
-            for name, value in columns.items()
-            if value != getattr(default, name)
-        }
+        row: dict[str, Any] = {}
+        for column in fields(self):
+            value = getattr(self, column.name)
+            if value != getattr(default, column.name):
+                row[column.name] = value
+        return row
 
     def whole_prompt(self) -> str:
         """The prompt, or the text of the prompt file.
@@ -133,16 +141,12 @@ class Task:
             raise CodexError(f"{self.prompt_file} cannot be read: {error}") from error
 
     def exec_options(self) -> list[str]:
-        if self.provider is None:
-            provider = {}
-        else:
-            provider = {"model_provider": self.provider}
-        if isinstance(self.verify, str):
-            verify = [self.verify] if self.verify else []
-        else:
-            verify = self.verify
+        """The options of `exec` that stand for the columns of the task."""
+        settings: dict[str, _Setting] = {}
+        if self.provider is not None:
+            settings["model_provider"] = self.provider
+        settings |= self.config
         options: list[str] = []
-        settings = {**provider, **self.config}
         for key, value in settings.items():
             if key not in _LIMIT_KEYS:
                 options.append(f"--config={key}={json.dumps(value)}")
@@ -150,6 +154,9 @@ class Task:
         for name, value in single.items():
             if value is not None:
                 options.append(f"--{name.replace('_', '-')}={value}")
+        verify = self.verify
+        if isinstance(verify, str):
+            verify = [verify] if verify else []
         options += [f"--verify={script}" for script in verify]
         return options
 
@@ -159,65 +166,67 @@ class Task:
         Raises:
             ValueError: an amount in `config` cannot be read.
         """
-        limits: dict[str, float] = {}
-        for name, own in self._limits().items():
-            amounts = [
-                getattr(budget, name),
-                None if own is None else _read_amount(name, own),
-            ]
-            given = [each for each in amounts if each is not None]
-            if given:
-                limits[name] = min(given)
+        columns: dict[str, float | None] = {"timeout": _lower(self.timeout, timeout_s)}
         config = {
             key: value for key, value in self.config.items() if key not in _LIMIT_KEYS
         }
-        config |= {
-            f"budget.{name}": limit
-            for name, limit in limits.items()
-            if name not in _KNOWN
-        }
-        changes: dict[str, Any] = {
-            name: limits[name] for name in limits.keys() & _KNOWN
-        }
-        times = [each for each in (self.timeout, timeout_s) if each is not None]
-        if times:
-            changes["timeout"] = min(times)
-        return replace(self, **changes, config=config)
+        for name, own in self._limits().items():
+            if own is not None:
+                own = _read_amount(name, own)
+            limit = _lower(own, getattr(budget, name))
+            if name in _COLUMNS:
+                columns[name] = limit
+            elif limit is not None:
+                config[f"budget.{name}"] = limit
+        return replace(self, **columns, config=config)
 
     def _limits(self) -> dict[str, Any]:
-        """The task's limits by their names in `LIMITS`; None if it sets none.
+        """The task's limits by their names in `LIMITS`. The value is None where it sets none.
 
         A column takes precedence over a setting in `config`.
         """
         found: dict[str, Any] = {}
         for name, key in zip(LIMITS, _LIMIT_KEYS, strict=True):
-            column = getattr(self, name, None)
-            found[name] = self.config.get(key) if column is None else column
+            value = getattr(self, name, None)
+            if value is None:
+                value = self.config.get(key)
+            found[name] = value
         return found
 
 
+def _lower(one: float | None, other: float | None) -> float | None:
+    """The lower one of two limits. None means no limit."""
+    if one is None:
+        return other
+    if other is None:
+        return one
+    return min(one, other)
+
+
 def _with_amounts(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with its amounts as numbers. Raises a `ValueError` if one cannot be read."""
+    """Copy a row with its amounts as numbers. Raises a `ValueError` if one cannot be read."""
     found = dict(columns)
     for name, limit in _AMOUNTS.items():
         value = found.get(name)
-        if value is not None:
-            try:
-                found[name] = _read_amount(limit, value)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+        if value is None:
+            continue
+        try:
+            found[name] = _read_amount(limit, value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     return found
 
 
 def _clause(mistake: Mistake) -> str:
-    """A mistake in a row, in the terms of JSON."""
+    """Say in a clause what is wrong with a row, in the terms of JSON."""
     key = ".".join(mistake.path)
     if mistake.reason == "unknown":
-        return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
+        return f"unknown key {key!r}.{suggestion(key, _COLUMNS)}"
     return f"{key}: {mistake.error().reason}"
 
 
 def _read_amount(limit: str, value: object) -> float:
+    """Read a value of a limit of this name. Raises a `ValueError` if it cannot be read."""
     try:
         return amount(limit, str(value))
     except ConfigError as error:
@@ -225,13 +234,15 @@ def _read_amount(limit: str, value: object) -> float:
 
 
 _LIMIT_KEYS = tuple(f"budget.{name}" for name in LIMITS)
+"""The settings that limit a run, in the order of `LIMITS`."""
 _OF_SWE_BENCH = {
     "instance_id": "id",
     "problem_statement": "prompt",
     "base_commit": "base",
 }
 """Maps columns of SWE-bench to their names here."""
-_KNOWN = {*(each.name for each in fields(Task)), *_OF_SWE_BENCH}
+_COLUMNS = {*(each.name for each in fields(Task)), *_OF_SWE_BENCH}
+"""The names that a row may use."""
 
 
 @dataclass(slots=True)
@@ -240,6 +251,7 @@ class Row:
 
     id: str
     offset: int
+    """The place of the task's line in the file, in bytes."""
     digest: str
     """The digest of the task's line."""
     provider: str
@@ -247,7 +259,8 @@ class Row:
     attempts: Sequence[Mapping[str, Any]] = ()
     """Short records of the attempts that have ended."""
     failures: int = 0
-    """Attempts that failed through no fault of the provider's other tasks."""
+    """The number of attempts that were lost, or refused although no other task of the provider
+    ran."""
 
 
 class TaskFile:
@@ -278,36 +291,44 @@ class TaskFile:
         self._denials = denials_of(config.files)
 
     def rows(self) -> Iterator[Row]:
-        """Check all lines.
+        """Check all lines, and yield the tasks.
 
         Raises:
             UsageError: a line is bad, or some have settings that need `--trust-tasks`.
         """
         seen: set[str] = set()
         refused = RefusedSettings()
-        offset = 0
-        number = 0
-        while line := self._file.readline(_MAX_LINE_BYTES):
-            number += 1
-            if line.strip():
-                try:
-                    columns = _columns(line)
-                    offences = self._offences(columns)
-                    if offences:
-                        refused.add(number, offences)
-                    else:
-                        task = self._task(columns)
-                        if task.id in seen:
-                            raise ValueError(f"the id {task.id!r} was there before")
-                        seen.add(task.id)
-                        yield self._row(task, offset, line)
-                except ValueError as error:
-                    raise UsageError(
-                        f"line {number} of {self._name}: {error}"
-                    ) from None
-            offset += len(line)
+        for number, offset, line in self._lines():
+            try:
+                columns = _columns(line)
+                offences = self._offences(columns)
+                if offences:
+                    refused.add(number, offences)
+                    continue
+                task = self._task(columns)
+                if task.id in seen:
+                    raise ValueError(f"the id {task.id!r} was there before")
+            except ValueError as error:
+                raise UsageError(f"line {number} of {self._name}: {error}") from None
+            seen.add(task.id)
+            yield self._row(task, offset, line)
         if refused.rows:
             raise UsageError(f"{self._name}: {refused.sentence()}")
+
+    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """The lines that are not blank: the number of each from 1, its offset, and its bytes.
+
+        A line that is too long is cut off.
+        """
+        number = 0
+        offset = 0
+        line = self._file.readline(_MAX_LINE_BYTES)
+        while line:
+            number += 1
+            if line.strip():
+                yield number, offset, line
+            offset += len(line)
+            line = self._file.readline(_MAX_LINE_BYTES)
 
     def task(self, row: Row) -> Task:
         """Read and check a task again. Raises a `UsageError` if it has changed or is invalid."""
@@ -326,11 +347,13 @@ class TaskFile:
             raise UsageError(str(error)) from None
 
     def _offences(self, row: Any) -> list[str]:
+        """The columns and settings of a row that need `--trust-tasks`."""
         if self._rules is None or not isinstance(row, dict):
             return []
-        return list(self._rules.offences(cast("dict[str, Any]", row), _KNOWN))
+        return list(self._rules.offences(cast("dict[str, Any]", row), _COLUMNS))
 
     def _task(self, row: Any) -> Task:
+        """Make the task of a row. Raises a `ValueError` with the first mistake."""
         task = Task.of(row, self._environment)
         path = task.prompt_file
         if path is not None and self._denials.refuses(Path(path).absolute()):
@@ -373,7 +396,8 @@ def _columns(line: bytes) -> Any:
     row = cast("dict[str, Any]", row)
     if "instance_id" in row:
         # Other columns of SWE-bench may have a name of ours, but another meaning.
-        row = {name: row[name] for name in (*_OF_SWE_BENCH, "repo") if name in row}
+        read_columns = (*_OF_SWE_BENCH, "repo")
+        row = {name: row[name] for name in read_columns if name in row}
     for theirs, ours in _OF_SWE_BENCH.items():
         if theirs in row and ours not in row:
             row[ours] = row.pop(theirs)

@@ -102,8 +102,7 @@ class RowRules:
     def _is_inside(self, path: Any) -> bool:
         if not isinstance(path, str):
             return True
-        real = os.path.realpath(path)
-        return real == self._cwd or real.startswith(f"{self._cwd}/")
+        return Path(os.path.realpath(path)).is_relative_to(self._cwd)
 
 
 class RefusedSettings:
@@ -121,21 +120,27 @@ class RefusedSettings:
             self._first.append(f"line {line} {offence}")
 
     def sentence(self) -> str:
+        """Say how many settings are refused, which ones come first, and how to allow them."""
+        settings = _counted(self._count, "setting")
+        rows = _counted(self.rows, "row")
+        named = ", ".join(self._first)
         left = self._count - len(self._first)
-        more = f" and {left:,} more" if left else ""
-        if self._count == 1:
-            settings = "1 setting"
-        else:
-            settings = f"{self._count:,} settings"
-        if self.rows == 1:
-            rows = "1 row"
-        else:
-            rows = f"{self.rows:,} rows"
+        if left:
+            named += f" and {left:,} more"
         return (
             f"{settings} in {rows} could run a program, widen what it may do, or send it elsewhere:"
-            f" {', '.join(self._first)}{more}. If you have read them, add {SWITCH}"
+            f" {named}. If you have read them, add {SWITCH}"
         )
 
 
+def _counted(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
+
+
 def _shown(key: str) -> str:
-    return repr(key if len(key) <= 60 else f"{key[:60]}…")
+    """Quote a key, of which no more than 60 characters are shown."""
+    if len(key) > 60:
+        key = f"{key[:60]}…"
+    return repr(key)

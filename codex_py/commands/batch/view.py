@@ -10,7 +10,9 @@ from codex_py.errors import CodexError
 from codex_py.streams.standard import READER_LEFT, OutputStream
 
 _PAUSE_S = 1.0
+"""The time between two lines of progress, on a terminal and as JSON."""
 _LOG_PAUSE_S = 30.0
+"""The same time, if standard error is no terminal."""
 
 
 class View:
@@ -28,15 +30,17 @@ class View:
         total: int,
         statuses: Counter[str],
     ) -> None:
-        self._stream = OutputStream(2 if out is None else out)
         self._is_json = out is not None
+        self._is_log = out is None and not os.isatty(2)
+        self._stream = OutputStream(2 if out is None else out)
         self._total = total
         self._statuses = statuses
-        self._began = time.monotonic()
-        self._before = statuses.total()
-        self._is_log = out is None and not os.isatty(2)
-        self._due = self._began
         self._usage = Counter[str]()
+        self._before = statuses.total()
+        """The number of tasks that had ended when the batch began."""
+        self._began = time.monotonic()
+        self._due = self._began
+        """The time from which progress is printed again."""
 
     def exit_code(self, code: int) -> int:
         """Return the exit code of the batch: `READER_LEFT` if the JSON's reader left, else `code`.
@@ -54,6 +58,7 @@ class View:
         )
 
     def count(self, status: str, usage: Mapping[str, int] | None) -> None:
+        """Count a task that has ended, and the tokens that it used."""
         self._statuses[status] += 1
         self._usage.update(usage or {})
 
@@ -70,35 +75,50 @@ class View:
         else:
             self._due = now + _PAUSE_S
         ended = self._statuses.total()
-        left = self._total - ended
-        rate = (ended - self._before) / max(now - self._began, 0.001)
-        eta_s = round(left / rate) if rate else None
+        elapsed_s = max(now - self._began, 0.001)
+        ended_per_s = (ended - self._before) / elapsed_s
+        eta_s = None
+        if ended_per_s:
+            eta_s = round((self._total - ended) / ended_per_s)
         if self._is_json:
-            if exit_code is None:
-                kind = "progress"
-            else:
-                kind = "completed"
-            data = {"type": f"batch.{kind}", "total": self._total, "ended": ended}
-            data |= {
-                "running": running,
-                "statuses": self._statuses,
-                "usage": self._usage,
-            }
-            data |= {"tasks_per_minute": round(rate * 60, 1), "eta_s": eta_s}
-            if exit_code is not None:
-                data |= {"exit_code": exit_code}
-            self._stream.write_text(json.dumps(data) + "\n")
-            return
-        counts = ", ".join(
-            f"{count} {status}" for status, count in self._statuses.items()
-        )
-        text = f"{ended} of {self._total} tasks ended ({counts or 'none'}), {running} running"
+            self._print_json(running, ended_per_s, eta_s, exit_code)
+        else:
+            self._print_text(running, eta_s, is_last=exit_code is not None)
+
+    def _print_json(
+        self,
+        running: int,
+        ended_per_s: float,
+        eta_s: int | None,
+        exit_code: int | None,
+    ) -> None:
+        data = {
+            "type": "batch.progress",
+            "total": self._total,
+            "ended": self._statuses.total(),
+            "running": running,
+            "statuses": self._statuses,
+            "usage": self._usage,
+            "tasks_per_minute": round(ended_per_s * 60, 1),
+            "eta_s": eta_s,
+        }
+        if exit_code is not None:
+            data["type"] = "batch.completed"
+            data["exit_code"] = exit_code
+        self._stream.write_text(json.dumps(data) + "\n")
+
+    def _print_text(self, running: int, eta_s: int | None, *, is_last: bool) -> None:
+        counts = [f"{count} {status}" for status, count in self._statuses.items()]
+        named = ", ".join(counts) or "none"
+        ended = self._statuses.total()
+        text = f"{ended} of {self._total} tasks ended ({named}), {running} running"
         if running and eta_s is not None:
             text += f", about {eta_s // 60 + 1} min left"
-        if self._is_log or exit_code is not None:
-            end = "\n"
-        else:
-            end = "\r"
         if not self._is_log:
             text += "\x1b[K"
-        self._stream.write_text(text + end)
+        # On a terminal, the next line of progress replaces this one.
+        if self._is_log or is_last:
+            text += "\n"
+        else:
+            text += "\r"
+        self._stream.write_text(text)
