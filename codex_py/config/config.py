@@ -55,8 +55,8 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 class Config:
     """The configuration of a session.
 
-    The fields are derived from the settings, or are settings that a session replaces; all others
-    are read from `settings`. None for an unset key.
+    A field here is derived from settings, or is a setting that a session replaces. All other
+    settings are read from `settings`. A field is None if its key is not set.
     """
 
     home: Path
@@ -139,38 +139,38 @@ class Config:
         `add_dirs` are further writable folders, relative to the working directory or absolute. Like
         the configured ones, they apply only in the mode `workspace-write`.
         """
-        mode = self.sandbox_mode or (
-            "workspace-write" if self.trust == "trusted" else "read-only"
-        )
-        configured = self.sandbox_workspace_write
-        profile = self.permission_profile
+        mode = self.sandbox_mode
+        if mode is None:
+            mode = "workspace-write" if self.trust == "trusted" else "read-only"
         added = [Path(os.path.normpath(self.cwd / folder)) for folder in add_dirs]
+        policy = self._policy(mode, added)
+        if self.domains is not None and mode != "danger-full-access":
+            policy = _with_domains(policy, self.domains)
+        return self.requirements.held(policy)
+
+    def _policy(self, mode: SandboxMode, added: Sequence[Path]) -> SandboxPolicy:
+        """The policy before the domain list and the requirements restrict it."""
         rules = self.files.plus(protection_rules(self.layers, added))
-        own = (self.cwd,)
         name = ""
-        network = mode == "danger-full-access"
+        has_network = mode == "danger-full-access"
+        writes_roots = True
+        profile = self.permission_profile
         if profile is not None:
             rules = rules.plus(profile.rules(added))
             if profile.decides:
                 name = profile.name
-                network = network or profile.network
-                own, added = (own, added) if profile.writes_roots else ((), [])
-        if mode == "workspace-write":
-            roots = tuple(dict.fromkeys((*own, *configured.writable_roots, *added)))
-            policy = replace(
-                configured, writable_roots=roots, files=rules, profile=name
+                has_network = has_network or profile.network
+                writes_roots = profile.writes_roots
+        if mode != "workspace-write":
+            return SandboxPolicy(
+                mode=mode, network_access=has_network, files=rules, profile=name
             )
-        else:
-            policy = SandboxPolicy(
-                mode=mode, network_access=network, files=rules, profile=name
-            )
-        domains = self.domains
-        if domains is not None and mode != "danger-full-access":
-            if not policy.network_access:
-                domains = replace(domains, allow=domains.opened)
-            has_network = policy.network_access or bool(domains.opened)
-            policy = replace(policy, network_access=has_network, domains=domains)
-        return self.requirements.held(policy)
+        configured = self.sandbox_workspace_write
+        roots = configured.writable_roots
+        if writes_roots:
+            roots = (self.cwd, *roots, *added)
+        unique = tuple(dict.fromkeys(roots))
+        return replace(configured, writable_roots=unique, files=rules, profile=name)
 
 
 def load_config(
@@ -214,12 +214,22 @@ def load_config(
         system=system,
     )
     try:
-        return _config(*required(layers))
+        allowed_layers, requirements = required(layers)
+        return _config(allowed_layers, requirements)
     except ConfigError as error:
         raise layers.located(error) from None
 
 
+def _with_domains(policy: SandboxPolicy, domains: DomainRules) -> SandboxPolicy:
+    """Restrict the network to the domain list; without network, to its opened hosts."""
+    if not policy.network_access:
+        domains = replace(domains, allow=domains.opened)
+    has_network = policy.network_access or bool(domains.opened)
+    return replace(policy, network_access=has_network, domains=domains)
+
+
 def _config(layers: Layers, requirements: Requirements) -> Config:
+    """Derive the fields of the configuration from the merged layers."""
     values = layers.merged()
     tables: Mapping[str, Any] = values.get("model_providers", {})
     named = named_provider(layers, {*BUILT_IN_PROVIDERS, *tables})
@@ -231,13 +241,16 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         values.get("mcp_servers", {}), lambda name: layers.where(("mcp_servers", name))
     )
     sandbox_mode, profile = chosen_permissions(layers)
-    workspace = (layers.cwd, *(() if profile is None else profile.roots))
-    configured = _workspace_write(settings.sandbox_workspace_write)
-    if profile is not None and profile.decides:
-        configured = profile.policy(workspace)
-    denied = requirements.files
-    files = file_rules(layers, profile, workspace).denying(denied)
-    accepts = "permissions.filesystem" in accepted_lacks(layers) and not denied.denies
+    workspace = (layers.cwd,)
+    workspace_write = _workspace_write(settings.sandbox_workspace_write)
+    if profile is not None:
+        workspace = (layers.cwd, *profile.roots)
+        if profile.decides:
+            workspace_write = profile.policy(workspace)
+    files = file_rules(layers, profile, workspace).denying(requirements.files)
+    accepted = accepted_lacks(layers)
+    if "permissions.filesystem" in accepted and not requirements.files.denies:
+        files = replace(files, may_be_unenforced=True)
     return Config(
         home=layers.home,
         cwd=layers.cwd,
@@ -265,10 +278,10 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         project_doc_max_bytes=settings.project_doc_max_bytes,
         approval_policy=_approval(settings.approval_policy),
         sandbox_mode=sandbox_mode,
-        sandbox_workspace_write=configured,
+        sandbox_workspace_write=workspace_write,
         permission_profile=profile,
-        files=replace(files, may_be_unenforced=accepts),
-        domains=domain_rules(layers, accepted_lacks(layers)),
+        files=files,
+        domains=domain_rules(layers, accepted),
         sandbox_limits=_sandbox_limits(settings.sandbox_limits),
         shell_environment=_shell_environment(settings.shell_environment_policy),
         web_search=_web_search(settings),
@@ -284,7 +297,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
             *requirements.warnings,
             *server_warnings,
             *without_effect(values),
-            *_missing_roots(configured, sandbox_mode),
+            *_missing_roots(workspace_write, sandbox_mode),
         ),
         unenforced=unenforced(layers),
     )
@@ -339,7 +352,11 @@ def _web_search(
 def _text(
     layers: Layers, files: FileRules, file_key: str, otherwise: str | None
 ) -> str | None:
-    """The contents of the file that `file_key` names; `otherwise` if no layer names one."""
+    """The contents of the file that `file_key` names; `otherwise` if no layer names one.
+
+    Raises:
+        ConfigError: the file does not exist, cannot be read, or is denied.
+    """
     layer = next((layer for layer in layers.layers if file_key in layer.values), None)
     if layer is None:
         return otherwise

@@ -1,6 +1,7 @@
-"""Finds prompts that are kept in files and sent as slash commands: by users, projects and plugins.
+"""Finds the prompts of users, projects and plugins: files that are sent as slash commands.
 
-Source of the folders and of the form: Codex for `prompts`, Claude Code for `.claude/commands`.
+The folders and the form of the files are those of Codex for `prompts`, and those of Claude Code for
+`.claude/commands`.
 """
 
 import re
@@ -45,21 +46,23 @@ class CustomPrompt:
     @property
     def short_name(self) -> str | None:
         """The name of the prompt in Claude Code; None if it is not a prompt of Claude Code."""
-        is_short = self.name.startswith(("project:", "user:"))
-        if is_short:
+        if self.name.startswith(("project:", "user:")):
             return self.name.rpartition(":")[2]
         return None
 
     def filled(self, arguments: str) -> str:
-        """Fill the arguments into the text. Raises a `CodexError` if a needed one is missing."""
-        fill = claude_expanded if self.is_claude else expanded
-        return fill(self.text, arguments).strip()
+        """Fill the arguments into the text. Raises the errors of `expanded`."""
+        if self.is_claude:
+            text = claude_expanded(self.text, arguments)
+        else:
+            text = expanded(self.text, arguments)
+        return text.strip()
 
 
 @frozen
 class CustomPrompts:
     found: tuple[CustomPrompt, ...]
-    """The prompts. Of several with one name, only the nearest to the working directory is here."""
+    """The prompts. If several have one name, only the nearest to the working directory is here."""
     warnings: tuple[str, ...]
     """One sentence for each prompt that cannot be used."""
 
@@ -70,12 +73,11 @@ def find_custom_prompts(
     """All prompts that can be sent here; a project's prompts only if it is trusted."""
     found: dict[str, CustomPrompt] = {}
     warnings: list[str] = []
+    denials = denials_of(config.files)
     for name, path, folder in _files(config, environment, warnings):
-        if (
-            name in found
-            or not _NAME.fullmatch(name)
-            or denials_of(config.files).refuses(path)
-        ):
+        if name in found or not _NAME.fullmatch(name):
+            continue
+        if denials.refuses(path):
             continue
         try:
             found[name] = _parsed(name, path, folder)
@@ -87,18 +89,14 @@ def find_custom_prompts(
 def _files(
     config: Config, environment: Mapping[str, str], warnings: list[str]
 ) -> Iterator[tuple[str, Path, Folder]]:
-    """The name and the file of each prompt, with the folder that it was found in."""
-    own = Folder(
-        user_home(environment) / ".claude" / "commands", "user", prefix="user:"
-    )
-    project = project_folders(config, ".claude/commands", prefix="project:")
-    is_trusted = config.trust == "trusted"
-    folders = [*(each for each in project if is_trusted and each.path != own.path), own]
+    """Yield the name and the file of each prompt, with the folder that it was found in."""
+    folders = _claude_folders(config, environment)
     prompts = [Folder(config.home / "prompts", "user", prefix="prompts:")]
-    for path, folder in (
+    found = [
         *definitions(folders, _FILES, "commands", warnings, max_depth=_MAX_DEPTH),
         *definitions(prompts, _FILES, "commands", warnings),
-    ):
+    ]
+    for path, folder in found:
         inner = path.relative_to(folder.path).with_suffix("").parts
         yield folder.prefix + ":".join(inner), path, folder
     for plugin in config.plugins:
@@ -107,12 +105,24 @@ def _files(
             yield f"{plugin.name}:{name}", path, folder
 
 
+def _claude_folders(config: Config, environment: Mapping[str, str]) -> list[Folder]:
+    """The folders in Claude Code's form: those of a trusted project, then the user's."""
+    path = user_home(environment) / ".claude" / "commands"
+    own = Folder(path, "user", prefix="user:")
+    if config.trust != "trusted":
+        return [own]
+    project = project_folders(config, ".claude/commands", prefix="project:")
+    # In the user's home folder, the commands are the user's own.
+    return [*(each for each in project if each.path != path), own]
+
+
 def _parsed(
     name: str,
     path: Path,
     folder: Folder,
 ) -> CustomPrompt:
-    fields, body = front_matter(read_definition(path, folder, _MAX_BYTES), path)
+    text = read_definition(path, folder, _MAX_BYTES)
+    fields, body = front_matter(text, path)
     is_claude = not name.startswith("prompts:")
     without_effect: list[str] = []
     if "allowed-tools" in fields:
@@ -131,7 +141,11 @@ def _parsed(
 
 
 def claude_expanded(template: str, arguments: str) -> str:
-    """Fill `$ARGUMENTS` and `$1` to `$9` into a prompt; without them, append the arguments."""
+    """Fill the arguments into a prompt of Claude Code.
+
+    `$1` to `$9` are the words, and `$ARGUMENTS` is all of them. If the prompt has none of these,
+    the arguments are appended to it.
+    """
     try:
         words = shlex.split(arguments)
     except ValueError:
@@ -164,9 +178,8 @@ def expanded(template: str, arguments: str) -> str:
         raise CodexError(
             f"the arguments cannot be read: {error}", code="usage"
         ) from error
-    wanted = {match[3] for match in _PLACE.finditer(template) if match[3]} - {
-        "ARGUMENTS"
-    }
+    wanted = {match[3] for match in _PLACE.finditer(template) if match[3]}
+    wanted.discard("ARGUMENTS")
     named: dict[str, str] = {}
     plain: list[str] = []
     for word in words:
@@ -177,9 +190,8 @@ def expanded(template: str, arguments: str) -> str:
             plain.append(word)
     missing = sorted(wanted - named.keys())
     if missing:
-        raise CodexError(
-            f"give it {', '.join(f'{name}=…' for name in missing)}", code="usage"
-        )
+        examples = ", ".join(f"{name}=…" for name in missing)
+        raise CodexError(f"give it {examples}", code="usage")
 
     def value(match: re.Match[str]) -> str:
         dollar, number, name = match.groups()

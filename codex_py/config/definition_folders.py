@@ -1,6 +1,6 @@
-"""The folders of the project, the user and plugins that define skills, roles and commands. LIGHT.
+"""Lists the folders of projects, users and plugins that define skills, roles and commands. LIGHT.
 
-They are the folders of Codex 0.169, of Claude Code and of https://agentskills.io.
+The folders are those of Codex 0.169, of Claude Code and of https://agentskills.io.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,8 @@ _SKILLS: Final = (".codex/skills", ".agents/skills", ".claude/skills")
 
 @frozen
 class Folder:
+    """A folder with definitions, which need not exist."""
+
     path: Path
     origin: Origin
     root: Path | None = None
@@ -36,18 +38,24 @@ def project_folders(
     *names: str,
     prefix: str = "",
 ) -> Iterator[Folder]:
-    """The folders of these names, from the working directory up to the project's root.
+    """Yield the folders of these names, from the working directory up to the project's root.
 
-    They need not exist.
+    Args:
+        names: paths relative to each folder, such as `.codex/skills`.
     """
     folders = folders_between(config.project_root, config.cwd)
     root = folders[0]
     for folder in reversed(folders):
-        yield from (Folder(folder / name, "project", root, prefix) for name in names)
+        for name in names:
+            yield Folder(folder / name, "project", root, prefix)
 
 
 def plugin_folders(config: Config, part: str) -> Iterator[Folder]:
-    """The folder of each plugin. `part`: the attribute of `Plugin` with the texts."""
+    """Yield the folder of each plugin that has such a part.
+
+    Args:
+        part: the attribute of `Plugin` with the texts: `skills` or `agents`.
+    """
     for plugin in config.plugins:
         texts = getattr(plugin, part)
         if texts:
@@ -64,17 +72,15 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
         Folder(config.home / "skills", "user"),
         Folder(user / ".agents" / "skills", "user"),
         Folder(user / ".claude" / "skills", "user"),
-        Folder(config.home / "skills" / ".system", "bundled"),
-        Folder(SYSTEM_FOLDER / "skills", "system"),
     ]
-    if config.settings.skills.bundled.enabled is False:
-        del folders[3]
+    if config.settings.skills.bundled.enabled is not False:
+        folders.append(Folder(config.home / "skills" / ".system", "bundled"))
+    folders.append(Folder(SYSTEM_FOLDER / "skills", "system"))
     folders += plugin_folders(config, "skills")
     # In the user's home folder, the skills are the user's own.
     own = {user / name for name in _SKILLS}
-    project = [
-        each for each in project_folders(config, *_SKILLS) if each.path not in own
-    ]
+    found = project_folders(config, *_SKILLS)
+    project = [folder for folder in found if folder.path not in own]
     if config.trust == "trusted":
         folders = [*project, *folders]
     else:
@@ -83,7 +89,7 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
 
 
 def role_folders(config: Config, environment: Mapping[str, str]) -> list[Folder]:
-    """All folders that may have roles, the project's first. Those count only if it is trusted."""
+    """All folders that may have roles, the project's first, even if it is not trusted."""
     return [
         *project_folders(config, ".codex/agents", ".claude/agents"),
         Folder(config.home / "agents", "user"),

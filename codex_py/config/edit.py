@@ -1,4 +1,4 @@
-"""Changes the user's `config.toml`; everything else in it stays as it is, byte for byte."""
+"""Changes keys of the user's `config.toml`. The rest of the file stays the same, byte for byte."""
 
 import os
 import re
@@ -22,14 +22,20 @@ from codex_py.filesystem.private import locked, make_private
 
 TomlValue: TypeAlias = "Mapping[str, Any] | str | bool | int | None"
 
-_BLANK = re.compile(r"\s*(?:#|\Z)")
+_WITHOUT_VALUE = re.compile(r"\s*(?:#|\Z)")
+"""Matches a line that is blank or a comment."""
 
 
 def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
-    """Replace the text of `config.toml` by the result of `change`, which gets text and path.
+    """Replace the text of `config.toml` as a whole or not at all.
 
-    The file is replaced as a whole or not at all, keeps its mode, and stays a link if it is one.
-    Programs that edit it at the same time take turns.
+    The file keeps its mode, and stays a link if it is one. Programs that edit it at the same time
+    take turns.
+
+    Args:
+        home: `$CODEX_HOME`.
+        change: called once with the text, empty if there is no file, and the path; returns the new
+            text.
 
     Raises:
         ConfigError: the file cannot be read or written, or `change` raised it; the file is
@@ -51,7 +57,7 @@ def set_in_config(
     key: KeyPath,
     value: TomlValue,
 ) -> bool:
-    """Set a key of `config.toml` to a word, a boolean or a table; None removes it.
+    """Set a key of `config.toml`, or remove it if the value is None.
 
     Returns True if the key was set before.
 
@@ -75,10 +81,14 @@ def changed_text(
     path: Path,
     changes: Mapping[KeyPath, TomlValue],
 ) -> str:
-    """The text of `config.toml` with these keys changed; see `set_in_config`."""
-    aim = parse_toml(text, path)
+    """Return the text of `config.toml` with these keys set, or removed if the value is None.
+
+    Raises:
+        ConfigError: see `set_in_config`.
+    """
+    wanted = parse_toml(text, path)
     changes = {
-        key: value for key, value in changes.items() if lookup(aim, key) != value
+        key: value for key, value in changes.items() if lookup(wanted, key) != value
     }
     if not changes:
         return text
@@ -86,13 +96,15 @@ def changed_text(
     for key, value in changes.items():
         for length in range(1, len(key)):
             table = key[:length]
-            if not isinstance(lookup(aim, table) or {}, dict):
+            if not isinstance(lookup(wanted, table) or {}, dict):
                 raise ConfigError(f"{refusal}: `{dotted(table)}` must be a table")
-        _put(aim, key, value)
+        _put(wanted, key, value)
+    # A table may vanish along with its last key.
+    empty_tables: dict[str, Any] = {key[0]: {} for key in changes}
+    # No edit works for every spelling of TOML.
     for changed in _edits(text, changes):
-        # No edit works for every spelling of TOML. A table may vanish along with its last key.
         with suppress(ConfigError):
-            if {key[0]: {} for key in changes} | parse_toml(changed, path) == aim:
+            if empty_tables | parse_toml(changed, path) == wanted:
                 return changed
     keys = ", ".join(f"`{dotted(key)}`" for key in changes)
     raise ConfigError(f"{refusal}; change {keys} in it by hand")
@@ -103,6 +115,7 @@ def _put(
     key: KeyPath,
     value: Any,
 ) -> None:
+    """Set a key in a parsed document, and make the tables around it; None removes the key."""
     for part in key[:-1]:
         document = document.setdefault(part, {})
     if value is None:
@@ -116,14 +129,15 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
     import tomlkit.exceptions  # 20 ms
 
     newline = "\r\n" if "\r\n" in text else "\n"
-    added: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in changes.items():
         if value is not None:
-            _put(added, key, value)
-    own = tomlkit.dumps(added).replace("\n", newline)
-    yield _appended(text, own, newline)
+            _put(values, key, value)
+    added = tomlkit.dumps(values).replace("\n", newline)
+    yield _appended(text, added, newline)
     if len(changes) == 1:
-        yield _with_sections(text, next(iter(changes)), own, newline)
+        (key,) = changes
+        yield _with_sections(text, key, added, newline)
     with suppress(tomlkit.exceptions.TOMLKitError):
         document = tomlkit.parse(text)
         for key, value in changes.items():
@@ -139,59 +153,65 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
 
 def _appended(
     text: str,
-    own: str,
+    added: str,
     newline: str,
 ) -> str:
-    if text:
-        gap = ("" if text.endswith("\n") else newline) + newline
-    else:
-        gap = ""
-    return text + gap + own
+    """The text, a blank line, and what is added."""
+    if not text:
+        return added
+    if not text.endswith("\n"):
+        text += newline
+    return text + newline + added
 
 
 def _with_sections(
     text: str,
     key: KeyPath,
-    own: str,
+    added: str,
     newline: str,
 ) -> str:
-    """The text with the tables of `own` in place of those at and below `key`, else at the end.
+    """Replace the tables at and below `key` by `added`; without such tables, append it.
 
     Comments after the last value of a table stay, because they may be about the next table.
     """
     kept: list[str] = []
+    # The number of the kept lines before the first table that is replaced.
     place: int | None = None
     gap: list[str] = []
     for section in _sections(text):
-        path = _header(section[0])
-        if path is None or path[: len(key)] != key:
+        header = _header(section[0])
+        if header is None or header[: len(key)] != key:
             kept += section
             continue
         if place is None:
             place = len(kept)
         end = len(section)
-        while _BLANK.match(section[end - 1]):
+        while _WITHOUT_VALUE.match(section[end - 1]):
             end -= 1
-        if any(line.strip() for line in section[end:]):
-            kept += section[end:]
+        trailing = section[end:]
+        if any(line.strip() for line in trailing):
+            kept += trailing
         elif len(kept) == place:
-            gap = section[end:]
+            gap = trailing
     if place is None:
-        return _appended(text, own, newline)
-    if place == len(kept) and not own:
-        while kept and not kept[-1].strip():
-            kept.pop()
-    if own:
-        added = [own]
-        follows = "".join(kept[place : place + 1]).strip()
-        if follows:
-            added += gap
-        kept[place:place] = added
-    return "".join(kept)
+        return _appended(text, added, newline)
+    before = kept[:place]
+    after = kept[place:]
+    if added:
+        before.append(added)
+        if after and after[0].strip():
+            before += gap
+    elif not after:
+        while before and not before[-1].strip():
+            before.pop()
+    return "".join(before + after)
 
 
 def _sections(text: str) -> list[list[str]]:
-    """The lines of a text, with line ends, grouped by header; those before the first header come first."""
+    """Group the lines of a text, with line ends, by header.
+
+    The lines before the first header are the first group, if there are any.
+    """
     sections: list[list[str]] = [[]]
     for line in re.split(r"(?<=\n)", text):
         if _header(line) is not None:

@@ -15,7 +15,7 @@ from codex_py.version import __version__
 
 @frozen
 class ShellEnvironmentPolicy:
-    """`[shell_environment_policy]`. Patterns are globs and ignore case."""
+    """The settings of `[shell_environment_policy]`. Patterns are globs and ignore case."""
 
     inherit: Literal["all", "core", "none"] = "all"
     ignore_default_excludes: bool = True
@@ -47,6 +47,7 @@ _PLAIN_OUTPUT: Final = {
 
 _SHELLS: Final = {"bash", "dash", "ksh", "sh", "zsh"}
 _LOGIN: Final = (["-lc"], ["-cl"], ["-l", "-c"], ["--login", "-c"])
+"""The options of a login shell that runs a script."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IN_QUOTES: Final = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n"})
 """Escapes for a text between `$'` and `'`. They keep it on one line, because the lines of an `eval`
@@ -97,21 +98,17 @@ def allowed_environment(
     """
     removed = _secret(policy, secret_names)
     patterns = _excluded(policy)
-    variables = {
-        name: value
-        for name, value in environment.items()
-        if policy.inherit == "all"
-        or (policy.inherit == "core" and name.upper() in _CORE)
-        if name not in removed and not _matches(name, patterns)
-    }
+    variables: dict[str, str] = {}
+    for name, value in environment.items():
+        is_inherited = policy.inherit == "all" or (
+            policy.inherit == "core" and name.upper() in _CORE
+        )
+        if is_inherited and name not in removed and not _matches(name, patterns):
+            variables[name] = value
     variables |= policy.set
-    if policy.include_only:
-        variables = {
-            name: value
-            for name, value in variables.items()
-            if _matches(name, policy.include_only)
-        }
-    return variables
+    return {
+        name: value for name, value in variables.items() if _is_included(policy, name)
+    }
 
 
 def environment_after_profile(
@@ -125,21 +122,23 @@ def environment_after_profile(
     The profile's variables win over those of `environment`, with three exceptions: those that the
     policy sets, `TMPDIR`, which the sandbox knows, and those that differ from command to command.
     The policy hides the same names as in the user's environment.
+
+    Args:
+        exported: the variables that the login shell exports after it has read the profile.
+        environment: the result of `child_environment`.
     """
-    hidden = _secret(policy, secret_names)
+    removed = _secret(policy, secret_names)
     patterns = _excluded(policy)
-    variables = {
-        name: value
-        for name, value in exported.items()
-        if name not in hidden
-        and not _matches(name, patterns)
-        and not _is_of_command(name)
-        if not policy.include_only or _matches(name, policy.include_only)
-    }
+    variables: dict[str, str] = {}
+    for name, value in exported.items():
+        is_hidden = name in removed or _matches(name, patterns)
+        if is_hidden or _differs_by_command(name):
+            continue
+        if _is_included(policy, name):
+            variables[name] = value
+    winning = {"TMPDIR", *policy.set, *filter(_differs_by_command, environment)}
     return variables | {
-        name: value
-        for name, value in environment.items()
-        if name in policy.set or name == "TMPDIR" or _is_of_command(name)
+        name: value for name, value in environment.items() if name in winning
     }
 
 
@@ -158,7 +157,7 @@ def hidden_names(
 def without_variables(
     argv: Sequence[str], names: Collection[str], setup: str = ""
 ) -> list[str]:
-    """The command line, changed so that its script does not see these variables.
+    """Change a command line so that its script does not see these variables.
 
     They are hidden even if the profile sets them. Only a login shell with a script is changed. The
     script still runs in the same shell, with everything else that the profile sets, its own `$0`,
@@ -167,20 +166,29 @@ def without_variables(
     Args:
         setup: a command that also runs before the script.
     """
-    hidden = " ".join(sorted(name for name in names if _NAME.fullmatch(name)))
-    # In braces, so that a trace which the profile turns on does not show it.
-    unset = f"{{ unset {hidden}; }} 2>/dev/null" if hidden else ""
-    first = "; ".join(filter(None, (unset, setup)))
-    if first and argv and PurePath(argv[0]).name in _SHELLS:
-        for options in _LOGIN:
-            at = len(options) + 1
-            if len(argv) > at and list(argv[1:at]) == options:
-                return [
-                    *argv[:at],
-                    _script_after(first, argv[at], argv[0]),
-                    *argv[at + 1 :],
-                ]
-    return list(argv)
+    commands: list[str] = []
+    hidden = sorted(name for name in names if _NAME.fullmatch(name))
+    if hidden:
+        # In braces, so that a trace which the profile turns on does not show it.
+        commands.append(f"{{ unset {' '.join(hidden)}; }} 2>/dev/null")
+    if setup:
+        commands.append(setup)
+    changed = list(argv)
+    at = _login_script(argv)
+    if commands and at is not None:
+        changed[at] = _script_after("; ".join(commands), argv[at], argv[0])
+    return changed
+
+
+def _login_script(argv: Sequence[str]) -> int | None:
+    """The place of the script in the command line of a login shell; None for any other."""
+    if not argv or PurePath(argv[0]).name not in _SHELLS:
+        return None
+    for options in _LOGIN:
+        at = len(options) + 1
+        if len(argv) > at and list(argv[1:at]) == options:
+            return at
+    return None
 
 
 def _script_after(
@@ -188,7 +196,7 @@ def _script_after(
     script: str,
     shell: str,
 ) -> str:
-    """A script that runs `first`, and then `script` in the same shell.
+    """Make a script that runs `first`, and then `script` in the same shell.
 
     Errors have the line numbers of `script`. No error shows `first`: bash quotes the line of a
     syntax error, but not the text around an `eval`; the other shells quote nothing.
@@ -204,23 +212,29 @@ def _script_after(
 
 
 def _is_bash(shell: str) -> bool:
-    if PurePath(shell).name == "sh":
-        return (
-            sys.platform == "darwin" or PurePath(os.path.realpath(shell)).name == "bash"
-        )
-    return PurePath(shell).name == "bash"
+    name = PurePath(shell).name
+    if name != "sh":
+        return name == "bash"
+    # On macOS, `sh` is bash, although it is no link to it.
+    return sys.platform == "darwin" or PurePath(os.path.realpath(shell)).name == "bash"
 
 
 def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> set[str]:
+    """The names that are removed because their values are secret."""
     wanted = {name.upper() for name in policy.include_only} | _CORE
     return {name for name in secret_names if name.upper() not in wanted}
 
 
-def _is_of_command(name: str) -> bool:
+def _is_included(policy: ShellEnvironmentPolicy, name: str) -> bool:
+    return not policy.include_only or _matches(name, policy.include_only)
+
+
+def _differs_by_command(name: str) -> bool:
     return name in {"PWD", "OLDPWD", "SHLVL", "_"} or name.startswith("CODEX_")
 
 
 def _excluded(policy: ShellEnvironmentPolicy) -> Sequence[str]:
+    """The patterns of names that are removed."""
     if policy.ignore_default_excludes:
         return policy.exclude
     return (*policy.exclude, *_CREDENTIALS)

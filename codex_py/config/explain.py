@@ -37,9 +37,14 @@ def explain(
 ) -> str:
     """Explain where the value of a key comes from, or the values of all keys in a table.
 
-    `required`: the administrator's `requirements.toml`, whose own keys are explained too. The lines
-    have no last line end. Credentials are shown as `***`, and those in addresses are left out.
-    Raises a `ConfigError` if there is no such key.
+    Returns lines without a last line end. Credentials are shown as `***`, and those in addresses
+    are left out.
+
+    Args:
+        required: the administrator's `requirements.toml`, whose own keys are explained too.
+
+    Raises:
+        ConfigError: there is no such key.
     """
     path = parse_key(key)
     if lookup(layers.merged(), path) is None and required.sets(path):
@@ -56,37 +61,46 @@ def _explained(
     layers: Layers,
 ) -> str:
     found = lookup(layers.merged(), path)
-    if found is None:
-        if kind_of(path) is None and kind_of(path, RequirementKeys) is None:
-            similar = suggestion(path)
-            if similar:
-                hint = f"; did you mean `{similar}`?"
-            else:
-                hint = ""
-            raise ConfigError(f"`{key}` is no known setting{hint}")
-        name = dotted(path)
-        unset = [
-            f"{each} = {_shown(value, path)}\n  the default; it is set nowhere"
-            for each, value in defaults(Settings)
-            if each == name or each.startswith(f"{name}.")
-        ]
-        return "\n".join(unset) or f"{name} is set nowhere and has no default"
-    lines: list[str] = []
-    for leaf in leaves(found, path):
-        values = [(layer, lookup(layer.values, leaf)) for layer in layers.layers]
-        (winner, value), *overridden = [each for each in values if each[1] is not None]
-        lines += [
-            f"{dotted(leaf)} = {_shown(value, leaf)}",
-            f"  from {_source(winner, leaf)}",
-        ]
-        # The hooks of all layers run.
-        if leaf[0] == "hooks" and leaf[1] in HOOK_EVENTS:
-            word = "besides"
+    if found is not None:
+        lines: list[str] = []
+        for leaf in leaves(found, path):
+            lines += _explained_value(leaf, layers)
+        return "\n".join(lines)
+    if kind_of(path) is None and kind_of(path, RequirementKeys) is None:
+        similar = suggestion(path)
+        if similar:
+            hint = f"; did you mean `{similar}`?"
         else:
-            word = "overrides"
-        for layer, other in overridden:
-            lines.append(f"  {word} {_shown(other, leaf)} from {_source(layer, leaf)}")
-    return "\n".join(lines)
+            hint = ""
+        raise ConfigError(f"`{key}` is no known setting{hint}")
+    return _explained_default(path)
+
+
+def _explained_default(path: KeyPath) -> str:
+    """Show the defaults at and below a key that no layer sets."""
+    name = dotted(path)
+    unset = [
+        f"{each} = {_shown(value, path)}\n  the default; it is set nowhere"
+        for each, value in defaults(Settings)
+        if each == name or each.startswith(f"{name}.")
+    ]
+    return "\n".join(unset) or f"{name} is set nowhere and has no default"
+
+
+def _explained_value(leaf: KeyPath, layers: Layers) -> list[str]:
+    """Show the value of a key that is no table, its layer, and those that it overrides."""
+    winner, *weaker = [layer for layer in layers.layers if layer.sets(leaf)]
+    value = _shown(lookup(winner.values, leaf), leaf)
+    lines = [f"{dotted(leaf)} = {value}", f"  from {_source(winner, leaf)}"]
+    # The hooks of all layers run.
+    if leaf[0] == "hooks" and leaf[1] in HOOK_EVENTS:
+        word = "besides"
+    else:
+        word = "overrides"
+    for layer in weaker:
+        other = _shown(lookup(layer.values, leaf), leaf)
+        lines.append(f"  {word} {other} from {_source(layer, leaf)}")
+    return lines
 
 
 def _source(layer: Layer, path: KeyPath) -> str:
@@ -96,6 +110,7 @@ def _source(layer: Layer, path: KeyPath) -> str:
 
 
 def _shown(value: Any, path: KeyPath) -> str:
+    """A value as TOML writes it, safe to print."""
     if kind_of(path) is Secret:
         return '"***"'
     match value:
@@ -107,15 +122,15 @@ def _shown(value: Any, path: KeyPath) -> str:
             # JSON leaves C1 controls as they are, and these could control the terminal.
             return escaped(json.dumps(value, ensure_ascii=False))
         case list() | tuple():
-            return f"[{', '.join(_shown(part, path) for part in cast('Sequence[Any]', value))}]"
+            parts = cast("Sequence[Any]", value)
+            return f"[{', '.join(_shown(part, path) for part in parts)}]"
         case dict():
-            pairs = cast("dict[str, Any]", value).items()
-            inner = ", ".join(
-                f"{dotted((name,))} = {_shown(part, (*path, name))}"
-                for name, part in pairs
-            )
-            if inner:
-                return f"{{ {inner} }}"
-            return "{}"
+            table = cast("dict[str, Any]", value)
+            if not table:
+                return "{}"
+            pairs: list[str] = []
+            for name, part in table.items():
+                pairs.append(f"{dotted((name,))} = {_shown(part, (*path, name))}")
+            return f"{{ {', '.join(pairs)} }}"
         case _:
             return str(value)

@@ -66,7 +66,7 @@ def read_text(
 
 @contextmanager
 def as_config_error(path: Path, fault: str) -> Generator[None]:
-    """Turn an error of the system into a ConfigError, `{path} cannot be {fault}: …`."""
+    """Turn an error of the system into a `ConfigError`: `{path} cannot be {fault}: …`."""
     try:
         yield
     except (OSError, UnicodeEncodeError) as error:
@@ -105,7 +105,8 @@ def replace_text(
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
     """Parse the text of a file. The message of a `ConfigError` has the path, line and column."""
     # Parsing takes time in proportion to the square of a key's length.
-    if any(line.count(".") > _MAX_DEPTH for line in _QUOTED.sub("", text).split("\n")):
+    unquoted_lines = _QUOTED.sub("", text).split("\n")
+    if any(line.count(".") > _MAX_DEPTH for line in unquoted_lines):
         raise _too_deep(str(path))
     try:
         values = tomllib.loads(text)
@@ -116,8 +117,9 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
         message, line, column = _located(str(error), text)
         message = explained(message, text, line, column)
+        where = f"{path}:{line}:{column}"
         raise ConfigError(
-            f"Error loading config.toml: {path}:{line}:{column}: {message}{_excerpt(text, line)}"
+            f"Error loading config.toml: {where}: {message}{_excerpt(text, line)}"
         ) from error
     require_shallow(values, str(path))
     return values
@@ -148,12 +150,15 @@ def _too_deep(source: str) -> ConfigError:
 
 
 def _excerpt(text: str, number: int) -> str:
-    """The key on a line, else the whole line. The value is left out: it may be a secret."""
+    """Quote the key on a line, else the whole line. The value is left out: it may be a secret."""
     lines = text.split("\n")
-    key, equals, _ = lines[min(number, len(lines)) - 1].strip().partition("=")
-    key = key.strip()[:_EXCERPT_CHARACTERS]
-    if key:
-        return f" in `{key}{' = …' if equals else ''}`"
+    line = lines[min(number, len(lines)) - 1]
+    key, equals, _ = line.partition("=")
+    shown = key.strip()[:_EXCERPT_CHARACTERS]
+    if shown and equals:
+        return f" in `{shown} = …`"
+    if shown:
+        return f" in `{shown}`"
     return ""
 
 
@@ -162,6 +167,8 @@ def _located(message: str, text: str) -> tuple[str, int, int]:
     found = _POSITION.match(message)
     if found is None:
         return message, 1, 1
-    if found[2] is None:
-        return found[1], text.count("\n") + 1, len(text) - text.rfind("\n")
-    return found[1], int(found[2]), int(found[3])
+    reason, line, column = found.groups()
+    if line is None:
+        # The error is at the end of the document.
+        return reason, text.count("\n") + 1, len(text) - text.rfind("\n")
+    return reason, int(line), int(column)

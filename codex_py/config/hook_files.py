@@ -1,6 +1,6 @@
-"""Finds where hooks are defined: `hooks.json`, `[hooks]` tables, Claude Code's settings. LIGHT.
+"""Finds the files that define hooks, and reads the hooks of each by event. LIGHT.
 
-Reads the hooks of each such file by event.
+Hooks are defined in `hooks.json`, in `[hooks]` tables and in Claude Code's settings.
 """
 
 import json
@@ -29,6 +29,8 @@ _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 
 @frozen
 class HookFile:
+    """A file that may define hooks: a JSON file, or a layer of the configuration."""
+
     path: Path
     text: str | None = None
     """The text of a JSON file; None: the file is still to be read, if it exists."""
@@ -51,40 +53,36 @@ class HookFile:
 @frozen
 class HookEvents:
     groups: Mapping[str, Any]
-    """Groups by event. For known events they have the right types."""
+    """The groups of each event, as lists of tables. Those of known events have the right types."""
     misspelt: Sequence[str]
-    """A sentence for each name that seems to mean a known one: actions that its hook refuses may
-    run."""
+    """A sentence for each unknown name that seems to mean a known one. Such a hook does not run, so
+    actions that it refuses may run."""
     unsupported: Sequence[str]
     """A sentence for each other unknown name."""
 
 
 def has_hooks(config: Config) -> bool:
     """False if no hook can be configured here. Cheap: no file is read."""
+    if config.requirements.file.values.get("hooks"):
+        return True
+    if not _enabled(config):
+        return False
     layers = config.layers
+    for layer in layers.layers:
+        if layer.values.get("hooks", {}).keys() - {"state"}:
+            return True
+    if any(plugin.hooks for plugin in config.plugins):
+        return True
+    if os.path.lexists(layers.home / _FILE) or os.path.lexists(layers.system / _FILE):
+        return True
     trust = config.project_trust
-    return bool(config.requirements.file.values.get("hooks")) or (
-        _enabled(config)
-        and (
-            any(
-                layer.values.get("hooks", {}).keys() - {"state"}
-                for layer in layers.layers
-            )
-            or any(plugin.hooks for plugin in config.plugins)
-            or any(
-                os.path.lexists(folder / _FILE)
-                for folder in (layers.home, layers.system)
-            )
-            or (
-                isinstance(trust, Trusted)
-                and any(path.name == _FILE for path in trust.files)
-            )
-        )
-    )
+    if isinstance(trust, Trusted):
+        return any(path.name == _FILE for path in trust.files)
+    return False
 
 
 def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
-    """The files that may define hooks, the weakest layer first, as Codex 0.171 orders them.
+    """Yield the files that may define hooks, the weakest layer first, as Codex 0.171 orders them.
 
     A project's files are included only if it is trusted, with the texts that were checked. Settings
     of Claude Code have no such check: only the trust in each single hook counts.
@@ -99,11 +97,10 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
 
 
 def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
-    is_asked_for = config.settings.hooks.claude is True
-    if is_asked_for:
+    """Yield the files of all layers but the requirements."""
+    claude = None
+    if config.settings.hooks.claude is True:
         claude = user_home(environment) / ".claude"
-    else:
-        claude = None
     folder = config.project_root or config.cwd
     yield HookFile(config.layers.system / _FILE, is_managed=True)
     yield from _tables(config, "system")
@@ -116,17 +113,18 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]
     if claude is not None:
         yield HookFile(claude / "settings.json", claude=folder)
     if isinstance(config.project_trust, Trusted):
-        yield from _of_project(config, config.project_trust.files, claude)
+        yield from _project_files(config, config.project_trust.files, claude)
     yield from _tables(config, "-c", "managed")
 
 
-def _of_project(
+def _project_files(
     config: Config, texts: Mapping[Path, str], claude: Path | None
 ) -> Iterator[HookFile]:
-    """The files of a trusted project.
+    """Yield the files of a trusted project.
 
-    `claude`: the user's folder for Claude Code; the project's settings are not read from this
-    folder, and not at all if it is None.
+    Args:
+        claude: the user's folder for Claude Code, which is not read as a project's. None: no
+            settings of Claude Code are read.
     """
     # Use the folders of the configuration: the session may work elsewhere, in a worktree of its
     # own.
@@ -134,18 +132,15 @@ def _of_project(
     root = folders[0]
     main = main_work_tree(root) or root
     for folder in folders:
+        files: list[HookFile] = []
         path = folder / ".codex" / _FILE
         if path in texts:
-            files = [HookFile(path, texts[path])]
-        else:
-            files = []
+            files.append(HookFile(path, texts[path]))
         files += _tables(config, "project", folder=path.parent)
-        if claude not in {None, folder / ".claude"}:
-            paths = (
-                folder / ".claude" / name
-                for name in ("settings.json", "settings.local.json")
-            )
-            files += [HookFile(path, root=root, claude=root) for path in paths]
+        settings = folder / ".claude"
+        if claude is not None and settings != claude:
+            for name in ("settings.json", "settings.local.json"):
+                files.append(HookFile(settings / name, root=root, claude=root))
         for file in files:
             yield replace(file, key=main / file.path.relative_to(root))
 
@@ -158,13 +153,16 @@ def _enabled(config: Config) -> bool:
 def _tables(
     config: Config, *names: str, folder: Path | None = None
 ) -> Iterator[HookFile]:
+    """Yield the `[hooks]` tables of the layers of these names, the weakest first.
+
+    Args:
+        folder: if given, the only folder from whose files tables are taken.
+    """
     for layer in reversed(config.layers.layers):
+        if layer.name not in names or "hooks" not in layer.values:
+            continue
         path = layer.path or _OVERRIDES
-        if (
-            layer.name in names
-            and folder in {None, path.parent}
-            and "hooks" in layer.values
-        ):
+        if folder is None or folder == path.parent:
             is_managed = layer.name in {"system", "managed", "requirements"}
             yield HookFile(path, layer=layer, is_managed=is_managed)
 
@@ -178,25 +176,24 @@ def read_events(file: HookFile) -> HookEvents:
         ConfigError: the file cannot be read.
         ValueError: the file is damaged, or something in it is of the wrong type.
     """
+    is_for_claude = file.claude is not None
     text = file.text
+    if file.layer is None and text is None:
+        text = read_text(file.path, root=file.root)
+    groups: Mapping[str, Any] = {}
     if file.layer is not None:
-        groups: Mapping[str, Any] = file.layer.values["hooks"]
-    else:
-        if text is None:
-            text = read_text(file.path, root=file.root)
-        if text is None:
-            groups = {}
-        else:
-            groups = _groups(text, is_for_claude=file.claude is not None)
-    if file.claude is None:
-        wrong_ones = wrong_names(groups)
-    else:
+        groups = file.layer.values["hooks"]
+    elif text is not None:
+        groups = _groups(text, is_for_claude=is_for_claude)
+    if is_for_claude:
         wrong_ones = wrong_names(groups, left_out_with=CLAUDE_OPTIONS)
+    else:
+        wrong_ones = wrong_names(groups)
     misspelt: list[str] = []
     unsupported: list[str] = []
     for wrong in wrong_ones:
         sentence = f"{_place(file, text or '', wrong.key)}: {wrong.text}"
-        if wrong.is_meant and file.claude is None:
+        if wrong.is_meant and not is_for_claude:
             misspelt.append(sentence)
         else:
             unsupported.append(sentence)
@@ -204,6 +201,11 @@ def read_events(file: HookFile) -> HookEvents:
 
 
 def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
+    """Parse a JSON file with hooks.
+
+    Raises:
+        ValueError: see `read_events`.
+    """
     try:
         document = json.loads(text, object_pairs_hook=_unique)
         # JSON can spell a lone surrogate, which is an error here.
@@ -241,7 +243,8 @@ def _place(
     for part in key:
         if not part.isdecimal():
             end = max(end, text.find(json.dumps(part), end))
-    return f"{file.path}:{text.count(chr(10), 0, end) + 1}"
+    line = text.count("\n", 0, end) + 1
+    return f"{file.path}:{line}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

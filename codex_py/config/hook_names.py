@@ -31,7 +31,7 @@ _HANDLER: Final = (
     "additionalContextLimit",
 )
 _OF_WINDOWS: Final = frozenset({"commandWindows", "command_windows"})
-"""Fields that Codex knows; they have no effect on other systems than Windows."""
+"""Fields of Codex that have an effect on Windows only."""
 CLAUDE_OPTIONS: Final = frozenset({"if", "args"})
 """Fields that narrow or change a hook of Claude Code."""
 _OF_CLAUDE: Final = CLAUDE_OPTIONS | frozenset(
@@ -40,8 +40,9 @@ _OF_CLAUDE: Final = CLAUDE_OPTIONS | frozenset(
 )
 """Fields of Claude Code's hooks that are not supported here."""
 _REMARKS: Final = frozenset({"comment", "description", "id", "name"})
-"""Fields for the user's own remarks, as are fields that begin with a sign."""
+"""Fields for the user's own remarks."""
 _SIGNS: Final = ("_", "$", "#", "/")
+"""Further fields for remarks begin with one of these."""
 _CHECKED: Final = ("command", "mcp_tool")
 """The types of handlers that can run. A handler of another type is left out with a warning."""
 _MOST_UNKNOWN: Final = 100
@@ -64,9 +65,8 @@ def wrong_names(
 ) -> list[WrongName]:
     """Find the names in a table of hooks that are unknown or out of place.
 
-    Values of known events have the right types.
-
     Args:
+        events: the values of known events have the right types.
         left_out_with: a hook with one of these fields does not run, so its fields are not checked.
 
     Raises:
@@ -104,7 +104,8 @@ def _in_group(
         return
     yield from _unknown_fields(place, group, own=_GROUP, others=_HANDLER)
     for number, handler in enumerate(group["hooks"]):
-        if handler.get("type") in _CHECKED and not handler.keys() & left_out_with:
+        can_run = handler.get("type") in _CHECKED
+        if can_run and not handler.keys() & left_out_with:
             inner = (*place, "hooks", str(number))
             yield from _unknown_fields(inner, handler, own=_HANDLER, others=_GROUP)
 
@@ -129,7 +130,12 @@ def _unknown_fields(
     own: Sequence[str],
     others: Sequence[str],
 ) -> Iterator[WrongName]:
-    """Yield the fields of a group or handler that are not its `own`; `others` are misplaced."""
+    """Yield the fields of a group or handler that have no effect.
+
+    Args:
+        own: the fields that belong here.
+        others: the fields that would have an effect in the other of the two places.
+    """
     for name in table:
         if name in own or name in _OF_WINDOWS:
             continue
@@ -150,7 +156,7 @@ def _unknown_fields(
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is similar to a name, in any spelling, such as `status_message`."""
+    """Find the known name that is similar to a name, in any spelling, such as `status_message`."""
     plain = {each.lower(): each for each in known}
     similar = nearest(name.replace("_", "").replace("-", "").lower(), plain)
     if similar is None:

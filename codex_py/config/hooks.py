@@ -1,8 +1,9 @@
-"""Finds the hooks of a session, and the user's trust in each.
+"""Finds the hooks of a session, and reads and records the user's trust in each.
 
 A hook is a program of the user's, or a tool of an MCP server, that is run at an event of a session.
-Files, defaults and warnings are those of Codex 0.171; so is `[hooks.state."KEY"]` of `config.toml`,
-where the trust is kept, byte for byte. `config.hook_files.has_hooks` is a cheap check for hooks.
+Files, defaults and warnings are those of Codex 0.171. The trust is kept in `[hooks.state."KEY"]` of
+`config.toml`, byte for byte as Codex writes it. `config.hook_files.has_hooks` is a cheap check for
+hooks.
 """
 
 import json
@@ -27,13 +28,17 @@ from codex_py.protocol.frozen import frozen
 HookState: TypeAlias = Literal["trusted", "new", "changed", "disabled"]
 
 _WITHOUT_MATCHER: Final = frozenset({"UserPromptSubmit", "Stop", "Interrupt"})
+"""Events whose groups ignore their matcher."""
 _ALL: Final = (None, "", "*")
 """Matchers that match everything."""
 _MOST_WARNINGS: Final = 50
 _LONGEST: Final = 1000
 """The length of a warning, in characters."""
 _SHORT: Final = frozenset({"SessionEnd", "Interrupt"})
-"""Events for which the user waits: their hooks get one second by default, and at most three."""
+"""Events for which the user waits."""
+_SHORT_TIMEOUT_S: Final = 1
+_MAX_SHORT_TIMEOUT_S: Final = 3
+_TIMEOUT_S: Final = 600
 _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "command": ("command",),
     "mcp_tool": ("server", "tool"),
@@ -54,6 +59,8 @@ _CLAUDE_TOOL: Final = re.compile(rf"\b(?:{'|'.join(_CLAUDE_TOOLS)})\b")
 
 @frozen
 class Hook:
+    """A configured hook; `state` tells if it may run."""
+
     event: str
     """The name of the event, such as `PreToolUse`."""
     source: Path
@@ -69,12 +76,14 @@ class Hook:
     timeout_s: float
     is_async: bool
     status_message: str | None
+    """The text to show while the hook runs."""
     environment: Mapping[str, str]
     """Variables that the command gets besides the session's."""
     key: str
     """The key in `[hooks.state]`: the file, the event, and from 0 the numbers of the group and of
     the hook in it."""
     hash: str
+    """The digest of all that the hook does. The user trusts a hook as long as this is the same."""
     state: HookState
     is_managed: bool
     """True for a hook of the administrator's: it is trusted, and the user cannot switch it off."""
@@ -116,24 +125,22 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
     found: list[Hook] = []
     notes: list[str] = []
     misspelt: list[str] = []
-    # The entries of all layers about each hook, by key. A project cannot trust its own hooks.
-    own = merge([layer for layer in config.layers.layers if layer.name != "project"])
-    states = own.get("hooks", {}).get("state", {})
+    states = _states(config)
     sources: dict[Path, Path] = {}
     for file in hook_files(config, environment):
         skipped: list[str] = []
         try:
             events = read_events(file)
             hooks = list(_hooks(file, events.groups, states, skipped))
-        except (ConfigError, ValueError) as error:
-            if isinstance(error, ConfigError):
-                failed = "read"
-            else:
-                failed = "parse"
-            notes.append(f"failed to {failed} hooks config {file.path}: {error}")
+        except ConfigError as error:
+            notes.append(f"failed to read hooks config {file.path}: {error}")
+            continue
+        except ValueError as error:
+            notes.append(f"failed to parse hooks config {file.path}: {error}")
             continue
         found += hooks
-        notes += (*skipped, *events.unsupported)
+        notes += skipped
+        notes += events.unsupported
         misspelt += events.misspelt
         if hooks and file.claude is None:
             other = sources.setdefault(file.path.parent, file.path)
@@ -145,6 +152,15 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
         raise ConfigError("\n".join(_bounded(misspelt)))
     numbered = tuple(replace(hook, number=number) for number, hook in enumerate(found))
     return Hooks(numbered, _bounded(notes))
+
+
+def _states(config: Config) -> Mapping[str, Mapping[str, Any]]:
+    """The tables of `[hooks.state]` by the key of their hook.
+
+    A project's tables are left out: it cannot trust its own hooks.
+    """
+    own = merge([layer for layer in config.layers.layers if layer.name != "project"])
+    return own.get("hooks", {}).get("state", {})
 
 
 def _bounded(notes: Sequence[str]) -> tuple[str, ...]:
@@ -166,9 +182,9 @@ def enable(
     enabled: bool,
 ) -> None:
     """Switch a hook on or off. Raises a `ConfigError` if `config.toml` cannot be changed."""
-    set_in_config(
-        home, ("hooks", "state", hook.key, "enabled"), None if enabled else False
-    )
+    key = ("hooks", "state", hook.key, "enabled")
+    # A hook without the key is on.
+    set_in_config(home, key, None if enabled else False)
 
 
 def _hooks(
@@ -184,24 +200,36 @@ def _hooks(
     """
     for event in HOOK_EVENTS:
         for number, group in enumerate(groups_by_event.get(event, ())):
-            if event in _WITHOUT_MATCHER:
-                matcher = None
-            else:
-                matcher = group.get("matcher")
-            fault = _fault_of_matcher(matcher)
-            if fault is not None:
-                skipped.append(f'invalid matcher "{matcher}" in {file.path}: {fault}')
-            elif matcher is not None and file.claude is not None:
-                matcher = _CLAUDE_TOOL.sub(lambda name: _CLAUDE_TOOLS[name[0]], matcher)
-            for place, handler in enumerate(group.get("hooks", ())):
-                # Check handlers even in a group that is left out: a mistake rejects the whole file.
-                why = _fault_of_handler(file, event, handler)
-                if fault is None and why is not None:
-                    skipped.append(why)
-                elif fault is None:
-                    yield _hook(
-                        file, event, f"{number}:{place}", matcher, handler, states
-                    )
+            yield from _hooks_of_group(file, event, number, group, states, skipped)
+
+
+def _hooks_of_group(
+    file: HookFile,
+    event: str,
+    group_number: int,
+    group: Mapping[str, Any],
+    states: Mapping[str, Mapping[str, Any]],
+    skipped: list[str],
+) -> Iterator[Hook]:
+    """Yield the hooks of a group that can run; otherwise like `_hooks`."""
+    matcher = None
+    if event not in _WITHOUT_MATCHER:
+        matcher = group.get("matcher")
+    fault = _fault_of_matcher(matcher)
+    if fault is not None:
+        skipped.append(f'invalid matcher "{matcher}" in {file.path}: {fault}')
+    elif matcher is not None and file.claude is not None:
+        matcher = _CLAUDE_TOOL.sub(lambda name: _CLAUDE_TOOLS[name[0]], matcher)
+    for number, handler in enumerate(group.get("hooks", ())):
+        # Check handlers even in a group that is left out: a mistake rejects the whole file.
+        why = _fault_of_handler(file, event, handler)
+        if fault is not None:
+            continue
+        if why is not None:
+            skipped.append(why)
+            continue
+        place = f"{group_number}:{number}"
+        yield _hook(file, event, place, matcher, handler, states)
 
 
 def _fault_of_matcher(matcher: str | None) -> str | None:
@@ -225,20 +253,18 @@ def _fault_of_handler(
         ValueError: the mistake rejects the whole file.
     """
     kind = handler.get("type")
+    is_for_claude = file.claude is not None
     # Claude Code has further types.
-    if kind not in _REQUIRED and (kind is None or file.claude is None):
+    if kind is None or (kind not in _REQUIRED and not is_for_claude):
         kinds = ", ".join(f"`{name}`" for name in _REQUIRED)
         raise ValueError(f"the `type` of a hook of `{event}` must be one of {kinds}")
     for name in _REQUIRED.get(kind, ()):
         if name not in handler:
             raise ValueError(f"a hook of `{event}` has no `{name}`")
+    unsupported = CLAUDE_OPTIONS & handler.keys()
+    if is_for_claude and unsupported:
+        return f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
     match kind:
-        case _ if file.claude is not None and (
-            unsupported := CLAUDE_OPTIONS & handler.keys()
-        ):
-            return (
-                f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
-            )
         case "command" if not handler["command"].strip():
             return f"skipping empty hook command in {file.path}"
         case "command" if "\0" in handler["command"]:
@@ -261,44 +287,69 @@ def _hook(
     given: Mapping[str, Any],
     states: Mapping[str, Mapping[str, Any]],
 ) -> Hook:
-    kind = given["type"]
-    own = {name: given[name] for name in _HASHED[kind] if name in given}
-    own["timeout"] = max(1, own.get("timeout", 1 if event in _SHORT else 600))
-    if kind == "mcp_tool":
-        own["input"] = _hashed_input(given.get("input", {}))
+    """Read a hook that can run.
+
+    Args:
+        place: the numbers of the group and of the hook, `0:1`.
+        given: the fields as the file has them.
+    """
+    hashed = _hashed_fields(event, given)
+    event_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
+    digest = _hash(event_name, matcher, hashed)
+    key = f"{file.key or file.path}:{event_name}:{place}"
+    if file.is_managed:
+        state = "trusted"
     else:
-        own.setdefault("async", False)
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
-    identity = {"event_name": snake, "hooks": [own]}
-    if matcher is not None:
-        identity["matcher"] = matcher
-    current = "sha256:" + sha256(_compact(identity).encode()).hexdigest()
-    key = f"{file.key or file.path}:{snake}:{place}"
-    if file.claude is None:
-        project = {}
-    else:
-        project = {"CLAUDE_PROJECT_DIR": str(file.claude)}
+        state = _state(states.get(key, {}), digest)
+    timeout_s = hashed["timeout"]
+    if event in _SHORT:
+        timeout_s = min(timeout_s, _MAX_SHORT_TIMEOUT_S)
+    environment = dict(file.environment)
+    if file.claude is not None:
+        environment.setdefault("CLAUDE_PROJECT_DIR", str(file.claude))
     return Hook(
         event=event,
         source=file.path,
         matcher=None if matcher in _ALL else matcher,
-        kind=kind,
-        command=own.get("command", ""),
-        server=own.get("server", ""),
-        tool=own.get("tool", ""),
+        kind=hashed["type"],
+        command=hashed.get("command", ""),
+        server=hashed.get("server", ""),
+        tool=hashed.get("tool", ""),
         arguments=given.get("input", {}),
-        timeout_s=min(own["timeout"], 3) if event in _SHORT else own["timeout"],
-        is_async=own.get("async", False),
-        status_message=own.get("statusMessage"),
-        environment={**project, **file.environment},
+        timeout_s=timeout_s,
+        is_async=hashed.get("async", False),
+        status_message=hashed.get("statusMessage"),
+        environment=environment,
         key=key,
-        hash=current,
-        state="trusted" if file.is_managed else _state(states.get(key, {}), current),
+        hash=digest,
+        state=state,
         is_managed=file.is_managed,
     )
 
 
+def _hashed_fields(event: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are part of the hash, with their defaults."""
+    kind = given["type"]
+    hashed = {name: given[name] for name in _HASHED[kind] if name in given}
+    usual = _SHORT_TIMEOUT_S if event in _SHORT else _TIMEOUT_S
+    hashed["timeout"] = max(1, given.get("timeout", usual))
+    if kind == "mcp_tool":
+        hashed["input"] = _hashed_input(given.get("input", {}))
+    else:
+        hashed.setdefault("async", False)
+    return hashed
+
+
+def _hash(event_name: str, matcher: str | None, fields: Mapping[str, Any]) -> str:
+    """The digest of a hook, as Codex computes it."""
+    identity: dict[str, Any] = {"event_name": event_name, "hooks": [fields]}
+    if matcher is not None:
+        identity["matcher"] = matcher
+    return "sha256:" + sha256(_compact(identity).encode()).hexdigest()
+
+
 def _state(entry: Mapping[str, Any], current: str) -> HookState:
+    """The state of a hook with the hash `current`, by its table in `[hooks.state]`."""
     match entry:
         case {"enabled": False}:
             return "disabled"

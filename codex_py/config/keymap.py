@@ -22,8 +22,11 @@ CONTEXTS: Final = (
 )
 UNBOUND: Final = "unbound"
 """The value for an action that has an effect here, but no keys by default."""
+_MODIFIER: Final = re.compile(r"(ctrl|control|alt|option|shift|super)-")
 _MODIFIERS: Final = {"control": "ctrl", "option": "alt"}
+"""Other names of modifiers, with their usual names."""
 _ORDER: Final = ("ctrl", "alt", "shift", "super")
+"""The order of modifiers in a normalized name."""
 ALIASES: Final = {
     "escape": "esc",
     "return": "enter",
@@ -43,42 +46,49 @@ def key_name(text: str) -> str | None:
     None if the text is not such a name.
     """
     words = text.lower().split()
-    leader = words[:1] if words[:1] == ["leader"] else []
-    names = [name for word in words[len(leader) :] if (name := _one(word)) is not None]
-    is_whole = names and len(leader) + len(names) == len(words)
-    if is_whole:
-        return " ".join((*leader, *names))
-    return None
+    names: list[str] = []
+    if words[:1] == ["leader"]:
+        names.append(words.pop(0))
+    if not words:
+        return None
+    for word in words:
+        name = _one_key_name(word)
+        if name is None:
+            return None
+        names.append(name)
+    return " ".join(names)
 
 
-def _one(word: str) -> str | None:
+def _one_key_name(word: str) -> str | None:
+    """Normalize the name of one key with its modifiers, in lower case; None if it is not one."""
     held: set[str] = set()
-    while (
-        found := re.match(r"(ctrl|control|alt|option|shift|super)-", word)
-    ) is not None:
+    found = _MODIFIER.match(word)
+    while found is not None:
         modifier = _MODIFIERS.get(found[1], found[1])
         if modifier in held:
             return None
         held.add(modifier)
         word = word[found.end() :]
-    word = ALIASES.get(word, word)
-    if re.fullmatch(KEY, word) is None:
+        found = _MODIFIER.match(word)
+    key = ALIASES.get(word, word)
+    if re.fullmatch(KEY, key) is None:
         return None
-    return "-".join([*(each for each in _ORDER if each in held), word])
+    modifiers = [modifier for modifier in _ORDER if modifier in held]
+    return "-".join((*modifiers, key))
 
 
 @cache
 def actions() -> Mapping[str, tuple[str, ...]]:
-    """The default keys by `context.action`; no keys for actions without effect here.
-
-    In the file, `g+g` stands for `g g`.
-    """
+    """The default keys by `context.action`; an action without effect here has none."""
     text = Path(__file__).with_name("keymap.txt").read_text(encoding="utf-8")
-    rows = [line.split() for line in text.splitlines()]
-    return {name: tuple(key.replace("+", " ") for key in keys) for name, *keys in rows}
+    found: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        name, *keys = line.split()
+        # In the file, `g+g` stands for `g g`.
+        found[name] = tuple(key.replace("+", " ") for key in keys)
+    return found
 
 
 def action_names(context: str) -> Collection[str]:
-    return [
-        name.partition(".")[2] for name in actions() if name.startswith(f"{context}.")
-    ]
+    prefix = f"{context}."
+    return [name.removeprefix(prefix) for name in actions() if name.startswith(prefix)]

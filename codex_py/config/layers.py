@@ -1,13 +1,20 @@
 """Reads the layers of the configuration, checks each, and puts them in order.
 
-The order is that of Codex, the strongest first: options of the command line that have a value of
-their own, the administrator's `managed_config.toml`, other options, `-c` overrides, the files of a
-trusted project (the nearest to the working directory first), a profile, the user's file for this
-program alone (`$CODEX_HOME/codex-py/config.toml`), the user's file, the system's file, and the MCP
-servers of plugins. The administrator's requirements stand above all: see `requirements`.
+The order is that of Codex, the strongest first:
+
+1. the options of the command line in `_OPTIONS`
+2. the administrator's `managed_config.toml`
+3. other options of the command line, then `-c` overrides
+4. the files of a trusted project, the nearest to the working directory first
+5. a profile
+6. the user's file for this program alone, `$CODEX_HOME/codex-py/config.toml`
+7. the user's file
+8. the system's file
+9. the MCP servers of plugins
+
+The administrator's requirements stand above all: see `requirements`.
 """
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -48,6 +55,7 @@ SYSTEM_FOLDER: Final = Path("/etc/codex")
 """The folder of the administrator's settings for all users of the machine."""
 
 _MAX_NAMED: Final = 20
+"""The most unknown settings that a warning names."""
 _OPTIONS: Final = frozenset(
     {
         "model",
@@ -64,12 +72,16 @@ Codex."""
 
 @frozen
 class Layer:
+    """The settings of one file, or of the command line."""
+
     name: str
     """`managed`, `command line`, `-c`, `project`, `profile`, `own`, `user`, `system` or `plugin`."""
     values: Mapping[str, Any]
     """Checked values, with absolute paths."""
     path: Path | None = None
+    """The file; None for the command line."""
     text: str = ""
+    """The text of the file."""
 
     @property
     def settings(self) -> Settings:
@@ -98,7 +110,10 @@ class Layer:
 
 @frozen
 class Layers:
+    """All layers of a session, with the folders and the trust that they depend on."""
+
     home: Path
+    """`$CODEX_HOME`."""
     system: Path
     """The administrator's folder."""
     cwd: Path
@@ -125,12 +140,12 @@ class Layers:
 
         The result is an `OptionError` if an option sets the key.
         """
+        if not error.key:
+            return error
         for key in (error.key, error.key[:2]):
-            if not key:
-                continue
-            layer = next((layer for layer in self.layers if layer.sets(key)), None)
-            if layer is not None:
-                return layer.error(f"{layer.where(key)}: {error}")
+            for layer in self.layers:
+                if layer.sets(key):
+                    return layer.error(f"{layer.where(key)}: {error}")
         return error
 
 
@@ -167,14 +182,12 @@ def read_layers(
     reader = _Reader(user_home(environment), strict=strict)
 
     given = flags or {}
+    first_flags = {name: given[name] for name in given if name in _OPTIONS}
+    other_flags = {name: given[name] for name in given if name not in _OPTIONS}
     strong = [
-        reader.layer(
-            "command line", {k: v for k, v in given.items() if k in _OPTIONS}, cwd
-        ),
+        reader.layer("command line", first_flags, cwd),
         *reader.file("managed", system / "managed_config.toml"),
-        reader.layer(
-            "command line", {k: v for k, v in given.items() if k not in _OPTIONS}, cwd
-        ),
+        reader.layer("command line", other_flags, cwd),
         reader.layer("-c", parse_overrides(overrides), cwd),
     ]
     weak: list[Layer] = []
@@ -188,30 +201,26 @@ def read_layers(
 
     # A project must not decide where its root is, or whether it is trusted.
     own = merge((*strong, *weak))
-    root = project_root(
-        cwd, own.get("project_root_markers", Settings.project_root_markers)
-    )
+    markers = own.get("project_root_markers", Settings.project_root_markers)
+    root = project_root(cwd, markers)
     trust = trust_level(own.get("projects", {}), cwd, root)
     folders = folders_between(root, cwd)
     content = project_trust(trust, home, folders)
     project = _project(reader, home, folders[0], content)
 
     layers = [*strong, *project, *weak]
-    is_off = ignore_user_config or lookup(own, ("features", "plugins")) is False
     plugins = Plugins()
-    if not is_off and plugin_names(home):
-        from codex_py.config.plugin_files import find_plugins  # 2 ms
-
-        plugins = find_plugins(home)
+    if not ignore_user_config and lookup(own, ("features", "plugins")) is not False:
+        plugins = _found_plugins(home)
     reader.warnings += plugins.warnings
     layers += reader.plugins(plugins.found, layers)
     return Layers(
-        home,
-        system,
-        cwd,
-        root,
-        trust,
-        content,
+        home=home,
+        system=system,
+        cwd=cwd,
+        project_root=root,
+        trust=trust,
+        project_trust=content,
         layers=tuple(layer for layer in layers if layer.values),
         warnings=tuple(reader.warnings),
         plugins=plugins.found,
@@ -219,7 +228,18 @@ def read_layers(
     )
 
 
+def _found_plugins(home: Path) -> Plugins:
+    """Read the plugins; most users have none."""
+    if not plugin_names(home):
+        return Plugins()
+    from codex_py.config.plugin_files import find_plugins  # 2 ms
+
+    return find_plugins(home)
+
+
 class _Reader:
+    """Reads layers, the strongest first, and gathers warnings about them."""
+
     def __init__(self, user_home: Path, *, strict: bool) -> None:
         self.warnings: list[str] = []
         self._user_home = user_home
@@ -243,6 +263,14 @@ class _Reader:
         path: Path | None = None,
         text: str = "",
     ) -> Layer:
+        """Check the values of a layer.
+
+        Args:
+            base: the folder that relative paths begin at.
+
+        Raises:
+            ConfigError: see `read_layers`.
+        """
         layer = Layer(name, values, path, text)
         found = problems(values)
         # A value of another type is reported as one of the problems.
@@ -252,42 +280,23 @@ class _Reader:
         for problem in found:
             self._require_acceptable(problem, layer)
         if found:
-            # Finding the intended key takes time, and a project may have thousands of unknown keys.
-            keys = ", ".join(
-                _unknown(layer, problem.key) for problem in found[:_MAX_NAMED]
-            )
-            if len(found) > _MAX_NAMED:
-                keys += f" and {len(found) - _MAX_NAMED} more"
-            if len(found) == 1:
-                count = "an unknown setting"
-            else:
-                count = f"{len(found)} unknown settings"
-            self.warnings.append(
-                f"Ignored {count} in {layer.path or layer.name}: {keys}."
-            )
-        absolute = cast(
-            "dict[str, Any]", _absolute(values, Settings, base, self._user_home)
-        )
-        return Layer(name, absolute, path, text)
+            self.warnings.append(_ignored(layer, [problem.key for problem in found]))
+        absolute: dict[str, Any] = _absolute(values, Settings, base, self._user_home)
+        return replace(layer, values=absolute)
 
     def _require_acceptable(self, problem: Problem, layer: Layer) -> None:
         """Raise a `ConfigError` unless the problem is an unknown key that may be ignored."""
-        name = dotted(problem.key)
         # A misspelt rule of the administrator's would hold for nobody, and the warning would reach
         # only users.
         is_strict = self._strict or layer.name == "managed"
-        is_protection = may_protect(problem.key) and name not in self._accepted
+        is_accepted = dotted(problem.key) in self._accepted
+        is_protection = may_protect(problem.key) and not is_accepted
         if problem.unknown and not is_strict and not is_protection:
             return
-        text = f"Error loading config.toml: {layer.where(problem.key)}: `{name}` {problem.text}"
-        if problem.unknown:
-            hint = remedy(problem.key)
-            if hint is not None:
-                text += f"; {hint}"
-            if not is_strict:
-                words = _quoted(f"allow_unenforced=[{json.dumps(name)}]")
-                text += f" A key that may protect is not ignored: to start without it, pass -c {words}"
-        raise layer.error(text)
+        from codex_py.config.setting_errors import refusal  # 1 ms
+
+        where = layer.where(problem.key)
+        raise layer.error(refusal(problem, where, may_accept=not is_strict))
 
     def plugins(
         self, plugins: Sequence[Plugin], stronger: Sequence[Layer]
@@ -296,45 +305,44 @@ class _Reader:
         layers: list[Layer] = []
         for plugin in plugins:
             own = merge([*stronger, *layers]).get("mcp_servers", {})
-            # A table without an address or a command only adds settings to the plugin's server.
-            taken = [
-                name
-                for name in plugin.servers
-                if {"command", "url"} & own.get(name, {}).keys()
-            ]
-            self.warnings += [
-                f"The MCP server {name} of the plugin {plugin.name} is not used: another one has its name."
-                for name in taken
-            ]
-            free = {
-                name: plugin.servers[name]
-                for name in plugin.servers
-                if name not in taken
-            }
-            layers.append(
-                self.layer(
-                    "plugin",
-                    {"mcp_servers": free} if free else {},
-                    plugin.root,
-                    plugin.root,
+            free: dict[str, Any] = {}
+            for name, server in plugin.servers.items():
+                # A table without an address or a command only adds settings to the plugin's server.
+                if {"command", "url"}.isdisjoint(own.get(name, {})):
+                    free[name] = server
+                    continue
+                self.warnings.append(
+                    f"The MCP server {name} of the plugin {plugin.name} is not used: another one has its name."
                 )
-            )
+            values = {"mcp_servers": free} if free else {}
+            layers.append(self.layer("plugin", values, plugin.root, plugin.root))
         return layers
 
 
-def _quoted(text: str) -> str:
-    """The text as a word of a shell command, as `shlex` would write it: importing that takes 1 ms."""
-    return "'" + text.replace("'", "'\"'\"'") + "'"
+def _ignored(layer: Layer, keys: Sequence[KeyPath]) -> str:
+    """A warning about the unknown keys of a layer."""
+    # Finding the intended key takes time, and a project may have thousands of unknown keys.
+    names = ", ".join(_unknown(layer, key) for key in keys[:_MAX_NAMED])
+    if len(keys) > _MAX_NAMED:
+        names += f" and {len(keys) - _MAX_NAMED} more"
+    if len(keys) == 1:
+        count = "an unknown setting"
+    else:
+        count = f"{len(keys)} unknown settings"
+    return f"Ignored {count} in {layer.path or layer.name}: {names}."
 
 
 def _unknown(layer: Layer, key: KeyPath) -> str:
+    """The key, with its line and the key that may be meant."""
     notes: list[str] = []
     if layer.path is not None:
         notes.append("line " + layer.where(key).rpartition(":")[2])
     hint = remedy(key)
     if hint is not None:
         notes.append(hint)
-    return f"`{dotted(key)}`" + (f" ({'; '.join(notes)})" if notes else "")
+    if notes:
+        return f"`{dotted(key)}` ({'; '.join(notes)})"
+    return f"`{dotted(key)}`"
 
 
 def _profile(
@@ -342,6 +350,7 @@ def _profile(
     home: Path,
     name: str,
 ) -> Layer:
+    """Read a profile. Raises an `OptionError` if there is none of this name."""
     if not re.fullmatch(r"[\w-]+", name):
         raise OptionError(f"invalid profile {name!r}: pass a plain name such as `work`")
     path = home / f"{name}.config.toml"
@@ -358,20 +367,26 @@ def _refuse_old_profiles(
     layers: Sequence[Layer],
     name: str | None,
 ) -> None:
+    """Raise a `ConfigError` if a layer selects a profile, or defines the one that is asked for.
+
+    Args:
+        name: the value of `--profile`.
+    """
     for layer in layers:
         old = layer.values.get("profile")
-        if old is not None and name is None:
+        if name is None:
+            if old is None:
+                continue
             raise ConfigError(
                 f"{layer.where(('profile',))}: `profile` is no longer supported; use"
                 f" `--profile {old}` with {home / f'{old}.config.toml'} instead"
             )
-        if name is not None and (
-            old is not None or name in layer.values.get("profiles", {})
-        ):
-            if old is not None:
-                key = ("profile",)
-            else:
-                key = ("profiles", name)
+        key = None
+        if old is not None:
+            key = ("profile",)
+        elif name in layer.values.get("profiles", {}):
+            key = ("profiles", name)
+        if key is not None:
             raise ConfigError(
                 f"`--profile {name}` cannot be used while {layer.where(key)} holds"
                 f" `{dotted(key)}`; move those settings into {home / f'{name}.config.toml'}"
@@ -384,14 +399,13 @@ def _project(
     """Read a trusted project's layers, nearest first. Any other project gets a warning only."""
     match trust:
         case Trusted(files):
-            texts = [(p, text) for p, text in files.items() if p.name == "config.toml"]
-            return [
-                _allowed(
-                    reader,
-                    reader.layer("project", parse_toml(text, p), p.parent, p, text),
-                )
-                for p, text in reversed(texts)
-            ]
+            layers: list[Layer] = []
+            for path, text in reversed(list(files.items())):
+                if path.name == "config.toml":
+                    values = parse_toml(text, path)
+                    layer = reader.layer("project", values, path.parent, path, text)
+                    layers.append(_allowed(reader, layer))
+            return layers
         case Changed(files):
             reader.warnings.append(
                 f"This project's own settings, rules and hooks are not used: {', '.join(map(str, files))} changed since"
@@ -409,6 +423,7 @@ def _project(
 
 
 def _allowed(reader: _Reader, layer: Layer) -> Layer:
+    """Leave out the settings of a project's layer that only the user may set, with a warning."""
     refused = [key for key in layer.values if not _is_for_projects(key)]
     if refused:
         keys = ", ".join(f"`{key}`" for key in refused)
@@ -430,6 +445,7 @@ def _is_for_projects(name: str) -> bool:
 
 
 def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two tables; the values of `high` win."""
     values = dict(low)
     for key, value in high.items():
         below = values.get(key)
@@ -448,14 +464,17 @@ def _absolute(
     base: Path,
     user_home: Path,
 ) -> Any:
-    """Make each path in the value absolute. `~` is the user's home."""
+    """Make each path in the value absolute. `~` is the user's home.
+
+    Args:
+        kind: the declared type of the value.
+        base: the folder that relative paths begin at.
+    """
     match form(kind):
         case "plain" if kind is Path:
-            first, slash, rest = value.partition("/")
+            first, _, rest = value.partition("/")
             if first == "~":
-                if slash:
-                    return str(user_home / rest)
-                return str(user_home)
+                return str(user_home / rest)
             return str(base / value)
         case "fields" | "mapping" if isinstance(value, Mapping):
             table = cast("Mapping[str, Any]", value)
