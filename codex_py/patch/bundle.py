@@ -25,11 +25,11 @@ _VERSION: Final = 1
 
 class Bundle(NamedTuple):
     facts: Mapping[str, Any]
-    """All fields but the diff and the proofs."""
+    """All documented fields, except the diff, the digest and the signature."""
     diff: bytes
     files: Mapping[str, tuple[str | None, str | None]]
-    """The names of each file's git blobs before and after the run, by path; None if there was no
-    file."""
+    """For each path, the names of the file's git blobs before and after the run; None where there
+    was no file."""
     failure: str
     """The reason why the run was not accepted, as a sentence without a full stop; empty if it was
     accepted."""
@@ -37,29 +37,37 @@ class Bundle(NamedTuple):
     """A phrase that says who made it, when and on which commit."""
 
     def refuse_other_files(self, changes: Iterable[PatchedFile], root: Path) -> None:
-        """Check the files that are to be changed.
+        """Check that the changes of the diff are those of the list of files.
+
+        Args:
+            changes: what the diff does to the files as they are now.
+            root: the directory that the paths of the bundle are relative to.
 
         Raises:
             PatchError: of kind `match`: one is not as it was before the run.
             CodexError: the diff does something else than the list of files says.
         """
-        after: dict[str, str | None] = {}
+        made: dict[str, str | None] = {}
         for change in changes:
             name = str(change.path.relative_to(root))
-            was, becomes = self.files.get(name, ("", ""))
-            if _name(change.old, was) != was:
+            before, after = self.files.get(name, ("", ""))
+            if _blob_name(change.old, before) != before:
                 reason = f"{name}: it is not as before the run that made the bundle; --3way may merge it"
                 raise PatchError(reason, kind="match")
-            after[name] = _name(change.new, becomes)
-        listed = {name: becomes for name, (_, becomes) in self.files.items()}
-        if after != listed:
+            made[name] = _blob_name(change.new, after)
+        listed = {name: after for name, (_, after) in self.files.items()}
+        if made != listed:
             raise _refusal(
                 "is damaged: its diff does something else than its list of files says"
             )
 
 
 def bundle_key(environment: Mapping[str, str]) -> bytes:
-    """The key of signatures; empty for none. Raises a `ConfigError` if it is too short."""
+    """Return the key that signs bundles, from the environment; empty if none is set.
+
+    Raises:
+        ConfigError: the key is too short.
+    """
     key = os.fsencode(environment.get(_KEY, ""))
     if 0 < len(key) < _MIN_KEY_BYTES:
         raise ConfigError(f"{_KEY} is too short: it needs {_MIN_KEY_BYTES} bytes")
@@ -71,11 +79,19 @@ def written_bundle(
     diff: bytes,
     key: bytes,
 ) -> str:
-    """The text of a bundle. `facts`: the documented fields without the diff and the proofs. Raises
-    a `CodexError` if it is too large."""
+    """Write a bundle: one line of JSON.
+
+    Args:
+        facts: the documented fields, without the diff, the digest and the signature.
+        key: signs the bundle; empty makes one without a signature.
+
+    Raises:
+        CodexError: it is too large.
+    """
     text = diff.decode(errors="surrogateescape")
     fields = {"format": _FORMAT, "version": _VERSION, **facts, "diff": text}
-    written = json.dumps({**fields, **_proofs(fields, key)}) + "\n"
+    fields |= _proofs(fields, key)
+    written = json.dumps(fields) + "\n"
     if len(written) > _MAX_BYTES:
         reason = f"the change is too large for a bundle: over {_MAX_BYTES >> 20} MB"
         raise CodexError(reason, code="bundle")
@@ -93,45 +109,58 @@ def read_bundle(data: bytes | str, key: bytes) -> Bundle:
         raise _refusal(f"is larger than {_MAX_BYTES >> 20} MB")
     try:
         fields: dict[str, Any] = json.loads(data)
-        found = {name: fields.pop(name, None) for name in ("digest", "hmac")}
-        if fields["version"] != _VERSION:
-            raise _refusal(f"is of version {fields['version']!r}, and not {_VERSION}")
-        proofs = _proofs(fields, key)
-        if found["digest"] != proofs["digest"]:
-            raise _refusal(
-                "was damaged or changed after it was made: its digest is another one"
-            )
-        if key and not hmac.compare_digest(str(found["hmac"]), proofs["hmac"]):
-            raise _refusal(f"is not signed with the key in {_KEY}")
+        _check_proofs(fields, key)
         diff = fields.pop("diff").encode(errors="surrogateescape")
         files = {
             str(each["path"]): (each["before"], each["after"])
             for each in fields["files"]
         }
-        gates = [
-            str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"
-        ]
-        failure = ""
-        if gates:
-            failure = (
-                f"gates failed in the run that made the bundle: {', '.join(gates)}"
-            )
-        elif (code := fields.get("exit_code", 0)) != 0:
-            failure = f"the run that made the bundle ended with exit code {code}"
         summary = "made by {model} in session {session} at {time}, on commit {base}"
-        return Bundle(fields, diff, files, failure, summary.format_map(fields))
+        return Bundle(fields, diff, files, _failure(fields), summary.format_map(fields))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # Anybody can make a digest, of anything.
+        # A right digest does not promise the right fields: anybody can compute one.
         raise _refusal("is damaged") from None
 
 
-def _name(data: bytes | None, like: str | None) -> str | None:
+def _check_proofs(fields: dict[str, Any], key: bytes) -> None:
+    """Check the version, the digest and the signature; the latter two are taken out of `fields`."""
+    digest = fields.pop("digest", None)
+    signature = fields.pop("hmac", None)
+    if fields["version"] != _VERSION:
+        raise _refusal(f"is of version {fields['version']!r}, and not {_VERSION}")
+    proofs = _proofs(fields, key)
+    if digest != proofs["digest"]:
+        raise _refusal(
+            "was damaged or changed after it was made: its digest is another one"
+        )
+    if key and not hmac.compare_digest(str(signature), proofs["hmac"]):
+        raise _refusal(f"is not signed with the key in {_KEY}")
+
+
+def _failure(fields: Mapping[str, Any]) -> str:
+    """Say why the run was not accepted; empty if it was."""
+    failed = [
+        str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"
+    ]
+    if failed:
+        return f"gates failed in the run that made the bundle: {', '.join(failed)}"
+    code = fields.get("exit_code", 0)
+    if code != 0:
+        return f"the run that made the bundle ended with exit code {code}"
+    return ""
+
+
+def _blob_name(data: bytes | None, like: str | None) -> str | None:
+    """Name the blob of these contents with the hash function of the name `like`."""
     if data is None:
         return None
-    return blob_name(data, len(str(like)))
+    # The number of digits tells SHA-1 from SHA-256.
+    digits = len(str(like))
+    return blob_name(data, digits)
 
 
 def _proofs(fields: Mapping[str, Any], key: bytes) -> dict[str, str]:
+    """Compute the digest, and the signature if there is a key."""
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     data = text.encode()
     proofs = {"digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}

@@ -1,9 +1,9 @@
-"""Turn envelopes into unified diffs and back, going by the files that they are for.
+"""Convert envelopes to unified diffs and back. Both ways need the files that the patch is for.
 
-Either way, the result does the same to these files as the original. An envelope cannot say that a
-file ends without a newline, changes its mode, or holds what is not UTF-8, and nothing about
-symbolic links, submodules and files in place of directories; the lines of a file end as its first
-line does, and those of a new file in LF. A diff that needs any of this is refused.
+The result does the same to these files as the original. An envelope cannot express everything: that
+a file ends without a newline, changes its mode or holds bytes that are not UTF-8; symbolic links and
+submodules; a file that takes the place of a directory; lines that end otherwise than the first of
+their file, or, in a new file, otherwise than in LF. A diff that needs any of this is refused.
 """
 
 import stat
@@ -22,13 +22,14 @@ from codex_py.protocol.patched_file import PatchedFile
 
 _NOT_UTF8 = "what is not UTF-8"
 _CONTEXTS = (3, 12, 1_000_000_000)
-"""Lines of context that are tried until each hunk has only one place; the last is the whole file."""
+"""The numbers of context lines to try, until every hunk fits one place only. The last number stands
+for the whole file."""
 
 
 def to_unified(text: str, cwd: Path) -> str:
-    """An envelope as a git diff, with three lines of context and names relative to `cwd`.
+    """Convert an envelope to a git diff, with three lines of context and names relative to `cwd`.
 
-    What is not UTF-8 comes decoded with `surrogateescape`.
+    Bytes that are not UTF-8 are decoded with `surrogateescape`.
 
     Raises:
         PatchError: the envelope does not fit the files, or changes some outside of `cwd`.
@@ -38,11 +39,11 @@ def to_unified(text: str, cwd: Path) -> str:
 
 
 def to_envelope(diff: str, cwd: Path) -> str:
-    """A unified diff as an envelope.
+    """Convert a unified diff to an envelope.
 
     Raises:
-        PatchError: the diff does not fit the files; or, of kind `parse`, an envelope cannot say what
-            it does. The message names the file and the reason.
+        PatchError: the diff does not fit the files; of kind `parse` if an envelope cannot express
+            it. The message names the file and the reason.
     """
     plan = plan_unified(diff, cwd, readable=readable_under([cwd]))
     sections = [_section(change, cwd) for change in plan.changes]
@@ -50,7 +51,7 @@ def to_envelope(diff: str, cwd: Path) -> str:
 
 
 def _section(change: PatchedFile, cwd: Path) -> str:
-    """The lines of one file, joined; checked to do what the change does."""
+    """Write the section of one file, and check that it does what the change does."""
     reason = _unsayable_entry(change, cwd) or _unsayable_contents(change)
     if reason:
         path = change.destination
@@ -62,15 +63,17 @@ def _section(change: PatchedFile, cwd: Path) -> str:
         section = "\n".join(_lines(change, cwd, context))
         if _does(section, change, cwd):
             return section
-    is_text = not any("\udc80" <= character <= "\udcff" for character in section)
-    if is_text:
-        reason = "how its lines end: they would all end as the first does"
-    else:
+    # `surrogateescape` decodes bytes that are not UTF-8 to these characters.
+    has_other_bytes = any("\udc80" <= character <= "\udcff" for character in section)
+    if has_other_bytes:
         reason = _NOT_UTF8
+    else:
+        reason = "how its lines end: they would all end as the first does"
     raise PatchError(f"{change.path}: an envelope cannot say {reason}", kind="parse")
 
 
 def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
+    """Find what an envelope cannot say about the names and kinds of a change; None if nothing."""
     for path in (change.path, change.destination):
         name = str(path.relative_to(cwd))
         if "\n" in name or name != name.strip(BLANK):
@@ -94,22 +97,15 @@ def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
 
 
 def _unsayable_contents(change: PatchedFile) -> str | None:
+    """Find what an envelope cannot say about the mode and bytes of a change; None if nothing."""
     if change.new is None:
         return None
-    if change.old_mode is not None:
-        old_bits = stat.S_IMODE(change.old_mode)
-    else:
-        old_bits = None
-    if change.new_mode is not None:
-        new_bits = stat.S_IMODE(change.new_mode)
-    else:
-        new_bits = None
-    if change.old is not None and change.replaced is None and old_bits != new_bits:
-        return f"that its mode changes to {new_bits or 0:o}"
-    if change.old is None and new_bits not in {None, permissions_by_umask(0o666)}:
-        return f"that a new file has the mode {new_bits:o}"
+    reason = _unsayable_mode(change)
+    if reason is not None:
+        return reason
     if change.new and not change.new.endswith(b"\n"):
         return "that the file ends without a newline"
+    # An envelope has all lines of a file that is new, or that was empty, as added lines.
     if not change.old or change.kind == "add":
         if b"\r\n" in change.new:
             return "that lines of a new file end in CRLF"
@@ -120,11 +116,28 @@ def _unsayable_contents(change: PatchedFile) -> str | None:
     return None
 
 
+def _unsayable_mode(change: PatchedFile) -> str | None:
+    old_bits = _permissions(change.old_mode)
+    new_bits = _permissions(change.new_mode)
+    if change.old is not None and change.replaced is None and old_bits != new_bits:
+        return f"that its mode changes to {new_bits or 0:o}"
+    if change.old is None and new_bits not in {None, permissions_by_umask(0o666)}:
+        return f"that a new file has the mode {new_bits:o}"
+    return None
+
+
+def _permissions(mode: int | None) -> int | None:
+    if mode is None:
+        return None
+    return stat.S_IMODE(mode)
+
+
 def _lines(
     change: PatchedFile,
     cwd: Path,
     context: int,
 ) -> Iterator[str]:
+    """The lines of a section, with `context` lines around each change."""
     name = str(change.path.relative_to(cwd))
     if change.new is None:
         yield f"*** Delete File: {name}"
@@ -133,7 +146,7 @@ def _lines(
     elif change.old == change.new and change.move_to is None:
         return
     elif not change.old:
-        # There is no line to be found in an empty file.
+        # An update has to find a line, and an empty file has none.
         yield f"*** Delete File: {name}"
         yield from _added(change.destination, change.new, cwd)
     else:
@@ -147,8 +160,10 @@ def _lines(
             if not hunk.trailing and hunk.leading:
                 yield "*** End of File"
         if not hunks:
+            # A file that is only moved needs a hunk too: its first line, as context.
+            first, _, _ = change.old.partition(b"\n")
             yield "@@"
-            yield " " + _text(change.old.partition(b"\n")[0])
+            yield " " + _text(first)
 
 
 def _added(
@@ -162,6 +177,7 @@ def _added(
 
 
 def _text(line: bytes) -> str:
+    """Decode a line without its terminator."""
     return line.rstrip(b"\r\n").decode(errors="surrogateescape")
 
 
@@ -170,6 +186,7 @@ def _does(
     change: PatchedFile,
     cwd: Path,
 ) -> bool:
+    """True if the section, applied to the files, has the outcome of the change."""
     if not section:
         return True
     try:
@@ -180,6 +197,7 @@ def _does(
 
 
 def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
+    """The new contents of each path; None where no file is left."""
     outcome: dict[Path, bytes | None] = {}
     for change in changes:
         outcome[change.path] = None
@@ -188,16 +206,22 @@ def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
 
 
 def reversed_diff(diff: str, cwd: Path) -> str:
-    """A diff that undoes what a unified diff does to the files under `cwd`.
+    """Make a diff that undoes what a unified diff does to the files under `cwd`.
 
-    It is made for the files as they are once `diff` is applied. Raises a `PatchError` if it does not fit them.
+    The result fits the files once `diff` is applied.
+
+    Raises:
+        PatchError: `diff` does not fit the files as they are.
     """
     plan = plan_unified(diff, cwd, readable=readable_under([cwd]))
-    undone = [part for change in reversed(plan.changes) for part in _opposite(change)]
+    undone: list[PatchedFile] = []
+    for change in reversed(plan.changes):
+        undone += _opposite(change)
     return exact_diff(undone, cwd).decode(errors="surrogateescape")
 
 
 def _opposite(change: PatchedFile) -> Iterator[PatchedFile]:
+    """The changes that take one change back: two if it replaced a file at its destination."""
     if change.replaced is None:
         yield PatchedFile.of(
             change.destination,

@@ -13,7 +13,7 @@ MAX_PATH_BYTES = 4096
 
 _ESCAPE = rb"(?s)\\([0-3][0-7]{2}|.)"
 _LETTERS = dict(zip(b'\a\b\t\n\v\f\r"\\', b'abtnvfr"\\', strict=True))
-"""Characters, and the letter that stands for each of them after a backslash."""
+"""The letter after a backslash for each character that has one."""
 _CHARACTERS = {letter: character for character, letter in _LETTERS.items()}
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _SPECIAL = rb'[\x00-\x1f"\\\x7f]'
@@ -27,11 +27,11 @@ _STAMP = rb"""(?x)
     )
     (?: [ ]? (?: [-+]\d\d:?\d\d | Z | UTC | GMT ) )? \s* $
 """
-"""A time after a name: ISO 8601 as `diff` writes it, or the form of ctime(3), as Mercurial does."""
+"""A time stamp after a name: ISO 8601 as `diff` writes it, or the form of ctime(3), as Mercurial does."""
 
 
 def unquoted(name: bytes) -> bytes:
-    """The name that git's C-style quotes stand for; a name without quotes is itself."""
+    """Undo git's C-style quotes. A name without quotes is returned unchanged."""
     is_quoted = name.startswith(b'"') and name.endswith(b'"')
     if len(name) < 2 or not is_quoted:
         return name
@@ -39,41 +39,47 @@ def unquoted(name: bytes) -> bytes:
 
 
 def quoted(name: str) -> bytes:
-    """A name as it stands in a diff: in quotes only where it could not be read otherwise."""
+    """Write a name for a diff, in C-style quotes only if it could not be read otherwise."""
     raw = os.fsencode(name)
     is_utf8 = raw.decode(errors="ignore").encode() == raw
-    pattern = _SPECIAL if is_utf8 else _SPECIAL_OR_NOT_ASCII
+    pattern = _SPECIAL
+    if not is_utf8:
+        pattern = _SPECIAL_OR_NOT_ASCII
     if re.search(pattern, raw):
         return b'"%s"' % re.sub(pattern, _escaped, raw)
     return raw
 
 
 def header_name(rest: bytes) -> tuple[bytes, bytes]:
-    """The name and the time stamp of what follows `--- ` or `+++ `; the stamp may be empty."""
+    """Split the text after `--- ` or `+++ ` into the name and the time stamp, which may be empty."""
     rest = rest.rstrip(b"\r\n")
-    found = _QUOTED.match(rest)
-    if found:
-        return unquoted(found[0]), rest[found.end() :].strip()
+    quotes = _QUOTED.match(rest)
+    if quotes:
+        return unquoted(quotes[0]), rest[quotes.end() :].strip()
     name, tab, stamp = rest.partition(b"\t")
-    if not tab and (found := re.search(_STAMP, rest)):
-        return rest[: found.start()], found[0].strip()
-    return name, stamp
+    if tab:
+        return name, stamp
+    time = re.search(_STAMP, rest)
+    if time:
+        return rest[: time.start()], time[0].strip()
+    return name, b""
 
 
 def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
-    """The two names after `diff --git `; None where they cannot be told apart.
+    """Split the text after `diff --git ` into the two names; None if the split is not certain.
 
-    They can be told apart if one is quoted, or if both are the same apart from their first
-    directory. In other cases git repeats the names in lines of their own.
+    It is certain if one name is quoted, or if both are the same except for their first directory.
+    In other cases git repeats the names in lines of their own.
     """
     rest = rest.rstrip(b"\r\n")
-    found = _QUOTED.match(rest)
-    if found:
-        new = rest[found.end() + 1 :]
-        return unquoted(found[0]), unquoted(new)
+    quotes = _QUOTED.match(rest)
+    if quotes:
+        new = rest[quotes.end() + 1 :]
+        return unquoted(quotes[0]), unquoted(new)
     at = rest.find(b' "')
     if rest.endswith(b'"') and at > 0:
         return rest[:at], unquoted(rest[at + 1 :])
+    # A name may have spaces in it: look for the one where both sides agree.
     at = rest.find(b" ")
     while at >= 0:
         old = rest[:at]
@@ -87,7 +93,11 @@ def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
 
 
 def refuse_long(name: str) -> None:
-    """Raise a `PatchError` if no file can have a path of this length: to look for one would take minutes."""
+    """Refuse a name that is longer than any path can be, before a search for it takes minutes.
+
+    Raises:
+        PatchError: of kind `file`.
+    """
     if len(name) > MAX_PATH_BYTES:
         raise PatchError(
             f"{name[:60]!r}… is a path of {len(name)} characters; {MAX_PATH_BYTES} are the most",
@@ -96,7 +106,7 @@ def refuse_long(name: str) -> None:
 
 
 def stripped(name: str, count: int) -> str | None:
-    """The name without its first `count` directories; None where it has too few."""
+    """Drop the first `count` directories of a name; None if it has too few."""
     for _ in range(count):
         _, slash, name = name.partition("/")
         name = name.lstrip("/")
@@ -106,6 +116,7 @@ def stripped(name: str, count: int) -> str | None:
 
 
 def _character(found: re.Match[bytes]) -> bytes:
+    """The byte that an escape stands for: three octal digits, or a letter."""
     code = found[1]
     if len(code) == 3:
         number = int(code, 8)
@@ -115,7 +126,9 @@ def _character(found: re.Match[bytes]) -> bytes:
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:
-    letter = _LETTERS.get(found[0][0])
+    """The escape of a byte: its letter, or else three octal digits."""
+    [code] = found[0]
+    letter = _LETTERS.get(code)
     if letter is None:
-        return b"\\%03o" % found[0][0]
+        return b"\\%03o" % code
     return b"\\%c" % letter

@@ -1,6 +1,7 @@
 """The net changes of a turn: the first old contents of each file against its last new ones.
 
-They are put together from the changes of patches and those between copies of the work tree, so no file is read.
+They are combined from the changes of patches and the differences between copies of the work tree.
+No file is read.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,9 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_KEPT = 10 * 1024 * 1024
-"""The limit in bytes for one side of a file."""
+"""The limit in bytes for one side of a file; larger contents are only measured."""
 _MAX_KEPT_TOGETHER = 256 * 1024 * 1024
+"""The limit in bytes for all contents that are held."""
 
 
 class NetChanges:
@@ -27,6 +29,7 @@ class NetChanges:
         """The size of all contents that are held."""
 
     def add(self, files: Iterable[PatchedFile]) -> None:
+        """Add later changes to those so far."""
         for file in files:
             path = str(file.path)
             if file.move_to is None:
@@ -35,7 +38,7 @@ class NetChanges:
             self._set(path, file.old_entry, file.old_mode, None, None)
             sides = (file.replaced, file.replaced_mode, file.new, file.new_mode)
             destination = self._set(str(file.move_to), *sides)
-            # The name under which the contents came into the turn.
+            # If they were moved before, the first name counts.
             destination.origin = self._files[path].origin or path
 
     def _set(
@@ -46,13 +49,17 @@ class NetChanges:
         new: bytes | None,
         new_mode: int | None,
     ) -> "_File":
+        """Set the last state of a file, and its first one if this is its first change."""
         file = self._files.get(path)
         if file is None:
-            known = old is not None or old_mode is not None
-            held = self._held(old) if known else None
+            existed = old is not None or old_mode is not None
+            held = None
+            if existed:
+                held = self._held(old)
             file = _File(held, old_mode, held, old_mode)
             self._files[path] = file
         if file.new is not None and file.new is not file.old:
+            # These contents are given up.
             self.kept_bytes -= len(file.new.data or b"")
         if file.new is None:
             file.origin = None
@@ -70,8 +77,10 @@ class NetChanges:
     def is_back(self, file: PatchedFile) -> bool:
         """True if this change makes a file what it was before the changes so far."""
         known = self._files.get(str(file.path))
-        if known is None or known.old is None or file.new is None:
-            return known is not None and known.old is None and file.new is None
+        if known is None:
+            return False
+        if known.old is None or file.new is None:
+            return known.old is None and file.new is None
         return known.old.is_same(_contents_of(file.new))
 
     def is_as_left(self, file: PatchedFile) -> bool:
@@ -102,7 +111,10 @@ class NetChanges:
         return not self._files
 
     def files(self) -> list[PatchedFile]:
-        """The files that are not as they were, in the order in which they were first changed. Without moves."""
+        """The files that are not as they were, in the order in which they were first changed.
+
+        A move is a deletion and an addition. Contents that are not held are None.
+        """
         return [
             PatchedFile.of(
                 Path(path),
@@ -143,42 +155,44 @@ class NetChanges:
         return moves
 
     def diff(self, root: Path) -> str:
-        """The changes as a git diff, bounded; empty if everything is as it was.
+        """Write the changes as a git diff, with a limit; empty if everything is as it was.
 
         Bytes that are not UTF-8 become lone surrogates, as with `surrogateescape`.
         """
         changed = self._changed
-        moved = self.moves
-        destinations = set(moved.values())
+        moves = self.moves
+        destinations = set(moves.values())
         files: list[PatchedFile] = []
         instead: dict[Path, str] = {}
         for path, file in changed.items():
             if path in destinations:
+                # It is shown at the path from which it was moved.
                 continue
-            destination = moved.get(path)
+            destination = moves.get(path)
             last = changed[destination or path]
-            files.append(
-                PatchedFile.of(
-                    Path(path),
-                    _shown(file.old),
-                    _shown(last.new),
-                    move_to=Path(destination) if destination else None,
-                    old_mode=file.old_mode,
-                    new_mode=last.new_mode,
-                )
+            shown = PatchedFile.of(
+                Path(path),
+                _shown(file.old),
+                _shown(last.new),
+                move_to=Path(destination) if destination else None,
+                old_mode=file.old_mode,
+                new_mode=last.new_mode,
             )
-            line = _not_shown(file.old, last.new)
+            files.append(shown)
+            line = _instead(file.old, last.new)
             if line is not None:
                 instead[Path(path)] = line
         return git_diff(files, root, instead, keeps_bytes=True)
 
-    def _held(self, data: bytes | None, same: "_Contents | None" = None) -> "_Contents":
+    def _held(self, data: bytes | None, old: "_Contents | None" = None) -> "_Contents":
+        """Hold contents if there is room for them. If they are those of `old`, return that."""
         if data is None:
             return _Contents(None, None, None)
         contents = _contents_of(data)
-        if same is not None and same.is_same(contents):
-            return same
-        if len(data) > min(_MAX_KEPT, _MAX_KEPT_TOGETHER - self.kept_bytes):
+        if old is not None and old.is_same(contents):
+            return old
+        room = _MAX_KEPT_TOGETHER - self.kept_bytes
+        if len(data) > min(_MAX_KEPT, room):
             return replace(contents, data=None)
         self.kept_bytes += len(data)
         return contents
@@ -186,17 +200,17 @@ class NetChanges:
 
 @frozen
 class _Contents:
+    """The contents of a file; all fields are None if they were never read."""
+
     size: int | None
-    """None if they were never read."""
     digest: int | None
     data: bytes | None
-    """None if they are too large to be held."""
+    """None too if the contents are too large to be held."""
 
     def is_same(self, other: "_Contents") -> bool:
-        return self.size is not None and (self.size, self.digest) == (
-            other.size,
-            other.digest,
-        )
+        if self.size is None or self.size != other.size:
+            return False
+        return self.digest == other.digest
 
 
 def _contents_of(data: bytes) -> _Contents:
@@ -205,39 +219,48 @@ def _contents_of(data: bytes) -> _Contents:
 
 @dataclass(slots=True)
 class _File:
+    """The state of one path before the first change and after the last one."""
+
     old: _Contents | None
     """None if there was no file."""
     old_mode: int | None
     new: _Contents | None
+    """None if there is no file any more."""
     new_mode: int | None
     origin: str | None = None
-    """Path of these contents, or of the last ones here, when the turn began, if they were moved."""
+    """The path that the contents had when the turn began, if they were moved here. It stays if they are deleted."""
 
     def is_moved_to(self, other: "_File") -> bool:
         """True if nothing is left here, and the other is a new entry of the same kind."""
         if self.new is not None or other.old is not None or other.new is None:
             return False
         was_link = kind_of(self.old_mode) == "link"
-        return was_link == (kind_of(other.new_mode) == "link")
+        is_link = kind_of(other.new_mode) == "link"
+        return was_link == is_link
 
     @property
     def is_as_before(self) -> bool:
         if self.old is None or self.new is None:
             return self.old is self.new
-        modes = self.old_mode, self.new_mode
-        is_same_mode = len(set(modes if all(modes) else map(written_mode, modes))) == 1
-        return is_same_mode and self.old.is_same(self.new)
+        return self._has_same_mode and self.old.is_same(self.new)
+
+    @property
+    def _has_same_mode(self) -> bool:
+        if self.old_mode and self.new_mode:
+            return self.old_mode == self.new_mode
+        # A mode that the umask decides is not known, only whether the file can be executed.
+        return written_mode(self.old_mode) == written_mode(self.new_mode)
 
 
 def _shown(contents: _Contents | None) -> bytes | None:
-    """The contents; empty if they are not held, None if there were none or they were never read."""
+    """Return the contents: empty if they are not held, None if there is no file or it was not read."""
     if contents is None or contents.size is None:
         return None
     return contents.data or b""
 
 
-def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:
-    """A line that stands for contents that are not held."""
+def _instead(old: _Contents | None, new: _Contents | None) -> str | None:
+    """Write the line to show in place of contents that are not held; None if both are held."""
     if old is not None and old.size is None:
         if new is None:
             return ""
@@ -248,6 +271,7 @@ def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:
 
 
 def _size(contents: _Contents | None) -> int | None:
+    """The size in bytes: 0 if there is no file, None if it was not read."""
     if contents is None:
         return 0
     return contents.size

@@ -1,5 +1,4 @@
-"""Write the changes of a plan as a unified diff in git's format: complete, or bounded for people to
-read."""
+"""Write changes as a unified diff in git's format: complete, or with limits for people to read."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,17 +14,17 @@ from codex_py.patch.lines import line_of_diff
 from codex_py.protocol.patched_file import PatchedFile
 
 _CONTEXT = 3
+"""Unchanged lines around each change."""
 MAX_BYTES = 4 * 1024 * 1024
-"""The size limit of a file, old and new together; a larger one is only named to people."""
+"""The limit for a file, old and new contents together. In a diff for people, larger ones are only
+named."""
 _MAX_SHOWN_LINES = 2_000
-"""The limit of lines between the first and the last difference; people are told the number of more
-lines."""
+"""The limit of lines between the first and the last difference of a file. In a diff for people, more
+are only counted."""
 _MAX_COMPARED_LINES = 5_000
-"""A like limit for comparing; more lines become one hunk, because `difflib` can take quadratic
-time."""
+"""The limit of lines that `difflib` compares, which can take quadratic time. More become one hunk."""
 _MAX_CHARACTERS = 1024 * 1024
-"""The limit of a diff for people, without its last line. Files that do not fit are only named, then
-counted."""
+"""The limit of a diff for people. Of files beyond it, the first are only named and the rest counted."""
 
 
 def git_diff(
@@ -35,34 +34,33 @@ def git_diff(
     *,
     keeps_bytes: bool = False,
 ) -> str:
-    """A diff of all changes, for people; `git apply` takes it too where nothing is left out.
+    """Write a diff of all changes for people. If nothing is left out, `git apply` takes it too.
 
-    Paths are relative to `root` where they are below it. Binary and very large files get one line that
-    says so.
+    Paths below `root` are relative to it. Binary and very large files get one line that says so.
 
     Args:
+        instead: the lines to write in place of a file's contents, by path.
         keeps_bytes: a byte that is not UTF-8 becomes a lone surrogate, as with `surrogateescape`,
             so that the diff can be applied. If False, it becomes U+FFFD.
-        instead: lines, by path, that stand for the contents of a file.
     """
     shown: list[str] = []
     room = _MAX_CHARACTERS
+    errors = "replace"
+    if keeps_bytes:
+        errors = "surrogateescape"
+    if instead is None:
+        instead = {}
     parts = [part for change in changes for part in _parts(change)]
     for number, part in enumerate(parts):
-        names = _shown_name(part.path, root), _shown_name(part.destination, root)
+        names = (
+            _shown_name(part.path, root),
+            _shown_name(part.destination, root),
+        )
         header = _header(part, names).decode(errors="replace")
         body = "Not shown: the diff is too long\n"
         if room > 0:
-            if instead is None:
-                told = None
-            else:
-                told = instead.get(part.path)
-            text = told
+            text = instead.get(part.path)
             if text is None:
-                if keeps_bytes:
-                    errors = "surrogateescape"
-                else:
-                    errors = "replace"
                 text = _shown_body(part, names).decode(errors=errors)
             if len(header) + len(text) <= room:
                 body = text
@@ -77,9 +75,9 @@ def git_diff(
 def exact_diff(
     changes: Iterable[PatchedFile], root: Path, context: int = _CONTEXT
 ) -> bytes:
-    """A complete diff of all changes, which `git apply` takes back byte for byte.
+    """Write a complete diff of all changes, from which `git apply` makes every byte of the new files.
 
-    Names are relative to `root`. Contents are written as they are, whatever their encoding, NUL bytes included.
+    Names are relative to `root`. Contents are written unchanged, whatever their encoding, with NUL bytes as well.
 
     Raises:
         PatchError: a file is outside of `root`, its old contents are not known, or git cannot
@@ -94,20 +92,7 @@ def _exact(
     root: Path,
     context: int,
 ) -> bytes:
-    if change.kind == "delete" and change.old is None:
-        raise PatchError(f"{change.path}: its contents are not known", kind="file")
-    sides = (
-        (change.old_mode, change.old),
-        (change.new_mode, change.new),
-    )
-    for mode, text in sides:
-        if kind_of(mode) == "submodule" and not text:
-            raise PatchError(
-                f"{change.path}: the submodule's commit is not known", kind="file"
-            )
-    for path in (change.path, change.destination):
-        if not path.is_relative_to(root):
-            raise PatchError(f"{path} is outside of {root}", kind="refused")
+    _check_expressible(change, root)
     names = (
         str(change.path.relative_to(root)),
         str(change.destination.relative_to(root)),
@@ -121,9 +106,27 @@ def _exact(
     return _header(change, names) + body
 
 
+def _check_expressible(change: PatchedFile, root: Path) -> None:
+    """Raise the `PatchError` of `exact_diff` if one part of a change cannot be written."""
+    if change.kind == "delete" and change.old is None:
+        raise PatchError(f"{change.path}: its contents are not known", kind="file")
+    sides = (
+        (change.old_mode, change.old),
+        (change.new_mode, change.new),
+    )
+    for mode, commit in sides:
+        if kind_of(mode) == "submodule" and not commit:
+            raise PatchError(
+                f"{change.path}: the submodule's commit is not known", kind="file"
+            )
+    for path in (change.path, change.destination):
+        if not path.is_relative_to(root):
+            raise PatchError(f"{path} is outside of {root}", kind="refused")
+
+
 def _parts(change: PatchedFile) -> list[PatchedFile]:
-    """The change in git's words if it concerns links or submodules; else in one part, which shows
-    more."""
+    """Split a change as git does if it concerns links or submodules. A change of files alone stays
+    whole: that shows people more."""
     if {kind_of(change.old_mode), kind_of(change.new_mode)} <= {"file", None}:
         return [change]
     try:
@@ -201,7 +204,7 @@ def _side(name: str) -> bytes:
 
 
 def _common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
-    """The number of lines that both begin with, and of the other lines that both end with."""
+    """Count the lines that both begin with, and, of the rest, those that both end with."""
     head = _common_start(old, new)
     old_backwards = old[head:][::-1]
     new_backwards = new[head:][::-1]
@@ -217,6 +220,7 @@ def _hunks(
     new: Sequence[bytes],
     context: int,
 ) -> Iterator[bytes]:
+    """The hunks of a diff, in pieces of text: ranges, then marked lines."""
     head, tail = _common_ends(old, new)
     # Leaving out what is the same at both ends spares difflib most of the work.
     skipped = max(head - context, 0)
@@ -240,6 +244,12 @@ def _hunks(
 def _groups(
     old: Sequence[bytes], new: Sequence[bytes], head: int, tail: int, context: int
 ) -> Iterable[list[tuple[str, int, int, int, int]]]:
+    """Compare the lines, and group the opcodes (as `difflib` has them) into hunks.
+
+    Args:
+        head: the number of lines that both begin with.
+        tail: the number of lines that both end with.
+    """
     old_end = len(old) - tail
     new_end = len(new) - tail
     matcher = difflib.SequenceMatcher(None, old[head:old_end], new[head:new_end])
@@ -263,7 +273,10 @@ def _marked(mark: bytes, lines: Sequence[bytes]) -> list[bytes]:
 
 
 def _line_range(start: int, end: int) -> str:
-    """Lines from 1; an empty range names the line before it."""
+    """Write the range of a hunk: the number of its first line, and its length unless that is 1.
+
+    Lines count from 1. An empty range names the line before it.
+    """
     length = end - start
     match length:
         case 0:
@@ -278,8 +291,8 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
     """Split a change that git has to express as several; yield any other as it is.
 
     Git needs several for a move onto an existing file, for a change of type, and for changes of
-    links and submodules, if only because these need no mode that way. Links and submodules that are
-    just renamed stay whole.
+    links and submodules, which are written as a deletion and an addition. Links and submodules that
+    are just renamed stay whole.
 
     Raises:
         PatchError: a file was moved under the name of a link to it, and the link's target is no
@@ -290,8 +303,8 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
     if change.replaced is None and (is_file or change.old == change.new):
         yield change
         return
-    is_unknown = change.link_target is None and change.move_to is not None
-    if is_unknown and "link" in kinds and "file" in kinds:
+    becomes_file = "link" in kinds and "file" in kinds
+    if becomes_file and change.move_to is not None and change.link_target is None:
         raise PatchError(
             f"{change.path}: a symbolic link that gives way to a file of another name cannot be written "
             "as a diff",
@@ -302,15 +315,17 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
         yield PatchedFile.of(
             change.path, change.old_entry, None, old_mode=change.old_mode
         )
-    if (
-        change.replaced is not None
-        and is_file
-        and kind_of(change.replaced_mode) in {"file", None}
-    ):
-        old_mode = change.replaced_mode or change.new_mode
-        new_mode = change.new_mode
+    replaces_file = change.replaced is not None and kind_of(change.replaced_mode) in {
+        "file",
+        None,
+    }
+    if replaces_file and is_file:
         yield PatchedFile.of(
-            path, change.replaced, change.new, old_mode=old_mode, new_mode=new_mode
+            path,
+            change.replaced,
+            change.new,
+            old_mode=change.replaced_mode or change.new_mode,
+            new_mode=change.new_mode,
         )
         return
     if change.replaced is not None:
