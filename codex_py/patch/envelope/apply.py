@@ -1,10 +1,10 @@
-"""Work out what a patch does, and do it.
+"""Plan a patch in the envelope format of Codex's `apply_patch`.
 
     plan = plan_patch(text, cwd)             # everything is checked, nothing is written
     plan.commit()                            # everything is written, or nothing
     print(plan.summary())
 
-Sections take effect in order: a later one sees what an earlier one made.
+Sections take effect in order: a later one sees the files as an earlier one left them.
 """
 
 from collections.abc import Callable, Collection
@@ -56,13 +56,17 @@ def plan_patch(
         planner = _Planner(overlay, findings)
         planner.run(sections)
     findings.raise_failures()
-    several = [told for report in findings.hunks if (told := report.ambiguity())]
-    if unambiguous and several:
-        raise PatchError(joined(several), kind="match")
+    if unambiguous:
+        told = [report.ambiguity() for report in findings.hunks]
+        several = [sentence for sentence in told if sentence is not None]
+        if several:
+            raise PatchError(joined(several), kind="match")
     for report in findings.hunks:
+        note = report.note()
         # A model could not do better where only blanks at the ends of lines differ.
-        if report.level != Level.TRAILING_BLANKS or report.also_at:
-            findings.notes += filter(None, [report.note()])
+        is_harmless = report.level == Level.TRAILING_BLANKS and not report.also_at
+        if note is not None and not is_harmless:
+            findings.notes.append(note)
     return PatchPlan(
         overlay.touched, planner.named, findings, only_read=overlay.only_read
     )
@@ -74,16 +78,15 @@ class _Planner(Planner[Section]):
         self._overlay = overlay
 
     def _paths(self, part: Section) -> Collection[str]:
-        if isinstance(part, UpdateFile):
-            move_to = part.move_to
-        else:
-            move_to = None
-        for name in (part.path, move_to or ""):
+        names = [part.path]
+        if isinstance(part, UpdateFile) and part.move_to:
+            names.append(part.move_to)
+        for name in names:
             if "\0" in name:
                 raise PatchError(f"path {name!r} has a NUL in it", kind="file")
             refuse_long(name)
         path = self._overlay.absolute(part.path)
-        # The working directory may make it too long.
+        # Joined to the working directory, it may be too long after all.
         refuse_long(path)
         return (path,)
 
@@ -126,29 +129,37 @@ class _Planner(Planner[Section]):
 def _edited(
     old: bytes, path: str, section: UpdateFile
 ) -> tuple[bytes, list[HunkReport]]:
-    unreadable = ""
+    """Apply the hunks of a section to the contents of its file."""
+    not_utf8 = ""
     try:
         text = old.decode()
     except UnicodeDecodeError as error:
-        what = f"invalid utf-8 sequence of {error.end - error.start} bytes"
-        if error.reason == "unexpected end of data":
-            what = "incomplete utf-8 byte sequence"
-        unreadable = (
-            f"Failed to read file to update {path}: {what} from index {error.start}"
-        )
-        touched = [
-            line
-            for hunk in section.hunks
-            for line in (*hunk.old_lines, *hunk.new_lines)
-        ]
-        if not all(line.isascii() for line in touched):
-            raise PatchError(unreadable, kind="file") from error
+        not_utf8 = f"Failed to read file to update {path}: {_bad_sequence(error)}"
+        if not _is_ascii(section):
+            raise PatchError(not_utf8, kind="file") from error
         # In any encoding that extends ASCII, lines of ASCII can be replaced by lines of ASCII.
         text = old.decode(errors="surrogateescape")
     try:
         text, reports = edit_text(text, section.hunks, path)
     except PatchError as error:
-        if unreadable:
-            raise PatchError(f"{unreadable}\n{error.reason}", kind="file") from error
+        if not_utf8:
+            raise PatchError(f"{not_utf8}\n{error.reason}", kind="file") from error
         raise
     return text.encode(errors="surrogateescape"), reports
+
+
+def _bad_sequence(error: UnicodeDecodeError) -> str:
+    """Describe the bytes that are not UTF-8, in the words of Rust's standard library."""
+    if error.reason == "unexpected end of data":
+        what = "incomplete utf-8 byte sequence"
+    else:
+        what = f"invalid utf-8 sequence of {error.end - error.start} bytes"
+    return f"{what} from index {error.start}"
+
+
+def _is_ascii(section: UpdateFile) -> bool:
+    for hunk in section.hunks:
+        lines = (*hunk.old_lines, *hunk.new_lines)
+        if not all(line.isascii() for line in lines):
+            return False
+    return True

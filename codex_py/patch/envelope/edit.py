@@ -1,8 +1,8 @@
 """Apply the hunks of one section to the text of a file.
 
-Rules of place and of line ends are those of Codex's `apply_patch`, with two differences: additions under
-an `@@` line go right after the line that it names, and `@@ -12,3 +12,4 @@ text`, as unified diffs have it,
-is taken for a hint where the file has no such line.
+The places of hunks and the line ends follow the rules of Codex's `apply_patch`, with two differences:
+additions under an `@@` line go right after the line that it names; and `@@ -12,3 +12,4 @@ text`, as
+unified diffs have it, is a hint at the line number unless the file has such a line.
 """
 
 import re
@@ -23,25 +23,42 @@ from codex_py.patch.report import (
 )
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
+"""The rest of an `@@` line of a unified diff: its first line number, and the text after the range."""
 
 
 class _Change(NamedTuple):
+    """The replacement of some lines of the file."""
+
     start: int
+    """Index of the first line that is replaced."""
     length: int
     lines: Sequence[str]
+    """The new lines, without terminators."""
+
+
+class _Anchor(NamedTuple):
+    """The result of following the `@@` lines of a hunk."""
+
+    start: int
+    """Index of the line where the search for the old lines begins."""
+    hint: int | None
+    """Index of the line near which a unified diff says that the hunk is; None if it does not say."""
 
 
 def edit_text(
     text: str, hunks: Sequence[Hunk], path: str
 ) -> tuple[str, list[HunkReport]]:
-    """Apply all hunks. Returns the text, and reports of the places of the hunks.
+    """Apply all hunks. Returns the new text, and a report on the place of each hunk.
 
     Context lines keep their bytes; new lines get the first line terminator that occurs in the text. The
     result ends in a terminator unless it is empty. A byte order mark at the start stays, and need not
     be in the patch.
 
+    Args:
+        path: the file's path, for reports and errors.
+
     Raises:
-        PatchError: of kind `match`; it tells of every hunk that does not fit.
+        PatchError: of kind `match`; the message names every hunk that does not fit.
     """
     bom = ""
     if text.startswith(BOM) and not any(BOM in line for line in _searched(hunks)):
@@ -60,6 +77,7 @@ def edit_text(
 
 
 def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
+    """Every line that the file is searched for."""
     for hunk in hunks:
         yield from hunk.headers
         for header in hunk.headers:
@@ -67,7 +85,7 @@ def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
             if found:
                 yield found[2]
         yield from hunk.old_lines
-        # They are searched for to recognise a hunk that has been applied before.
+        # New lines that are found show that a hunk has been applied before.
         yield from hunk.new_lines
 
 
@@ -76,15 +94,16 @@ def _written(
     terminators: list[str],
     changes: list[_Change],
 ) -> str:
+    """Write the lines of a file with the changes, which are sorted by their places."""
+    end = "\n"
     if terminators and terminators[0]:
         end = terminators[0]
-    else:
-        end = "\n"
     if terminators and not terminators[-1]:
         terminators[-1] = end
     written: list[str] = []
     at = 0
-    for change in [*changes, _Change(len(lines), 0, ())]:
+    after_the_last = _Change(len(lines), 0, ())
+    for change in [*changes, after_the_last]:
         kept = zip(
             lines[at : change.start], terminators[at : change.start], strict=True
         )
@@ -112,35 +131,42 @@ class _Editor:
         self.failures: list[str] = []
 
     def apply(self, hunk: Hunk, number: int) -> None:
+        """Find the place of the next hunk, and add its changes and report, or a failure."""
         anchor = self._anchor(hunk)
         if anchor is None:
             return
+        if hunk.old_lines:
+            self._replace(hunk, number, anchor)
+        else:
+            self._insert(hunk, number, anchor)
+
+    def _insert(self, hunk: Hunk, number: int, anchor: _Anchor) -> None:
+        """Add the lines of a hunk that has no old ones."""
         start, hint = anchor
+        last = len(self._lines)
+        if hunk.end_of_file or not hunk.headers:
+            place = last
+        elif hint is None:
+            place = start
+        else:
+            place = min(max(hint, start), last)
+        self.changes.append(_Change(place, 0, hunk.new_lines))
+        self.reports.append(HunkReport(self._path, number, hunk.line, place + 1))
+        self._cursor = start
+
+    def _replace(self, hunk: Hunk, number: int, anchor: _Anchor) -> None:
+        """Find the old lines of a hunk and replace them."""
         old = hunk.old_lines
         new = hunk.new_lines
-        if not old:
-            if hint is None:
-                place = start
-            else:
-                place = min(max(hint, start), len(self._lines))
-            if hunk.end_of_file or not hunk.headers:
-                place = len(self._lines)
-            self.changes.append(_Change(place, 0, new))
-            self.reports.append(HunkReport(self._path, number, hunk.line, place + 1))
-            self._cursor = start
-            return
-        match = self._find(old, hunk, start, hint)
+        match = self._find(old, hunk, anchor)
         if match is None and not old[-1]:
             # An extra blank line at the end is forgiven.
             old = old[:-1]
-            new = new[:-1] if new and not new[-1] else new
-            match = self._find(old, hunk, start, hint)
+            if new and not new[-1]:
+                new = new[:-1]
+            match = self._find(old, hunk, anchor)
         if match is None:
-            lines = "\n".join(hunk.old_lines)
-            failure = f"Failed to find expected lines in {self._path}:\n{lines}"
-            if len(self.failures) < MAX_EXPLAINED:
-                failure += f"\n{self._explained(hunk, start)}"
-            self.failures.append(failure)
+            self._fail_to_find(hunk, anchor.start)
             return
         self._cursor = match.start + match.length
         self.changes += _changes(match.start, old, new, hunk.context)
@@ -150,60 +176,69 @@ class _Editor:
             others = self._index.places_at(
                 match.level, old, match.start + 1, MAX_PLACES
             )
-        also_at = tuple([at + 1 for at in others])
-        level = match.level
-        place = match.start + 1
         report = HunkReport(
-            self._path, number, hunk.line, place, level=level, also_at=also_at
+            self._path,
+            number,
+            hunk.line,
+            match.start + 1,
+            level=match.level,
+            also_at=tuple([at + 1 for at in others]),
         )
         self.reports.append(report)
 
-    def _anchor(self, hunk: Hunk) -> tuple[int, int | None] | None:
-        """Follow the headers; None, and a failure, if one of them is not found.
+    def _fail_to_find(self, hunk: Hunk, start: int) -> None:
+        lines = "\n".join(hunk.old_lines)
+        failure = f"Failed to find expected lines in {self._path}:\n{lines}"
+        if len(self.failures) < MAX_EXPLAINED:
+            failure += f"\n{self._explained(hunk, start)}"
+        self.failures.append(failure)
 
-        Returns the start of the search, and the line index near which a unified diff says that the hunk should be.
-        """
+    def _anchor(self, hunk: Hunk) -> _Anchor | None:
+        """Follow the headers of a hunk. Adds a failure and returns None if one is not found."""
         start = self._cursor
         hint = None
         for header in hunk.headers:
             match = self._index.find([header], start)
-            if match is None and (found := _RANGE.fullmatch(header)):
+            if match is None:
+                found = _RANGE.fullmatch(header)
+                if found is None:
+                    self._fail_to_follow(header, start)
+                    return None
                 hint = int(found[1])
-                # Line numbers count from 1, but those of an empty range name the line before.
+                # Line numbers count from 1, but that of an empty range names the line before.
                 if hunk.old_lines:
                     hint = max(hint - 1, 0)
                 if found[2]:
                     match = self._index.find([found[2]], start)
-                else:
-                    match = None
-                if match is None:
-                    continue
-            if match is None:
-                failure = f"Failed to find context '{header}' in {self._path}"
-                if len(self.failures) < MAX_EXPLAINED:
-                    reason = explain_block(
-                        self._index, self._lines, [header], (), start, adds=False
-                    )
-                    failure += f"\n{reason}"
-                self.failures.append(failure)
-                return None
-            start = match.start + 1
-        return start, hint
+            if match is not None:
+                start = match.start + 1
+        return _Anchor(start, hint)
 
-    def _find(
-        self, block: Sequence[str], hunk: Hunk, start: int, hint: int | None
-    ) -> Match | None:
+    def _fail_to_follow(self, header: str, start: int) -> None:
+        failure = f"Failed to find context '{header}' in {self._path}"
+        if len(self.failures) < MAX_EXPLAINED:
+            reason = explain_block(
+                self._index, self._lines, [header], (), start, adds=False
+            )
+            failure += f"\n{reason}"
+        self.failures.append(failure)
+
+    def _find(self, block: Sequence[str], hunk: Hunk, anchor: _Anchor) -> Match | None:
+        start, hint = anchor
         # An empty block is found at once, even where it should be the last.
         if hunk.end_of_file and block:
             return self._index.find_last(block, start)
         if hint is None:
             return self._index.find(block, start)
-        # The text after a range names what the hunk is in, and may stand anywhere above it.
-        return self._index.find_nearest(block, start, hint) or (
-            self._index.find_nearest(block, self._cursor, hint)
-        )
+        match = self._index.find_nearest(block, start, hint)
+        if match is not None:
+            return match
+        # The text after a range names a line that may stand anywhere above the hunk, so a line of
+        # that text may have been found too far down.
+        return self._index.find_nearest(block, self._cursor, hint)
 
     def _explained(self, hunk: Hunk, start: int) -> str:
+        """Explain why the old lines were not found from line `start` on."""
         old = hunk.old_lines
         new = hunk.new_lines
         found = self._index.find(old, start)
@@ -219,12 +254,23 @@ class _Editor:
 def _changes(
     at: int, old: Sequence[str], new: Sequence[str], context: Sequence[tuple[int, int]]
 ) -> Iterator[_Change]:
-    """The runs of changed lines between the context lines of a hunk whose place is line `at`."""
-    old_at = new_at = 0
-    kept = [pair for pair in context if pair[0] < len(old) and pair[1] < len(new)]
-    ends = (len(old), len(new))
-    for old_next, new_next in [*kept, ends]:
+    """The runs of changed lines between the context lines of a hunk whose place is line `at`.
+
+    Args:
+        context: the indices of each context line in `old` and `new`; those beyond their ends are
+            ignored.
+    """
+    old_at = 0
+    new_at = 0
+    stops = [
+        (old_index, new_index)
+        for old_index, new_index in context
+        if old_index < len(old) and new_index < len(new)
+    ]
+    stops.append((len(old), len(new)))
+    for old_next, new_next in stops:
         if old_next > old_at or new_next > new_at:
-            yield _Change(at + old_at, old_next - old_at, new[new_at:new_next])
+            lines = new[new_at:new_next]
+            yield _Change(at + old_at, old_next - old_at, lines)
         old_at = old_next + 1
         new_at = new_next + 1

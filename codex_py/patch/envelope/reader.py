@@ -23,6 +23,7 @@ _MOVE = "*** Move to: "
 
 _HEREDOC_STARTS = {"<<EOF", "<<'EOF'", '<<"EOF"'}
 _NO_LINE_OF_A_HUNK = re.compile("[^-+ ]")
+"""The first character of a line that cannot be in a hunk."""
 _NO_ADDED_LINE = re.compile("[^+]")
 _LOOKS_LIKE_PATCH = ("*** ", "@@", "-", "+")
 _QUOTED_SCRIPT = r"\s-l?c\s+[\"']"
@@ -93,10 +94,10 @@ Section: TypeAlias = AddFile | DeleteFile | UpdateFile
 
 
 def parse_patch(text: str) -> tuple[Section, ...]:
-    """The sections of a patch, in order; there may be none.
+    """Read the sections of a patch, in order; there may be none.
 
     Raises:
-        PatchError: of kind `parse`, worded as Codex words it.
+        PatchError: of kind `parse`, in the words of Codex.
     """
     try:
         text.encode()
@@ -123,25 +124,26 @@ def _split(text: str) -> list[str]:
 
 
 def _boundary_error(lines: Sequence[str]) -> PatchError | None:
-    if len(lines) > 1 or lines[0]:
-        if lines[0].strip(BLANK) != BEGIN:
-            return _invalid(f"The first line of the patch must be '{BEGIN}'")
-        if lines[-1].strip(BLANK) == _END:
-            return None
-    return _invalid(f"The last line of the patch must be '{_END}'")
+    """Check the first and the last line; None if both are markers."""
+    is_empty = len(lines) == 1 and not lines[0]
+    if not is_empty and lines[0].strip(BLANK) != BEGIN:
+        return _invalid(f"The first line of the patch must be '{BEGIN}'")
+    if lines[-1].strip(BLANK) != _END:
+        return _invalid(f"The last line of the patch must be '{_END}'")
+    return None
 
 
 def _envelope(text: str) -> list[str]:
-    """The lines from the first marker to the last, without CRs at their ends."""
+    """Cut out the lines from the first marker to the last, without CRs at their ends."""
     lines = _split(text.strip(BLANK).removeprefix(BOM))
     inner = _without_heredoc(lines)
     error = _boundary_error(inner)
     if error is None:
         return inner
-    peeled = _peel(lines)
-    if peeled is None:
+    found = _among_other_text(lines)
+    if found is None:
         raise error
-    return peeled
+    return found
 
 
 def _without_heredoc(lines: list[str]) -> list[str]:
@@ -154,8 +156,8 @@ def _without_heredoc(lines: list[str]) -> list[str]:
     return lines
 
 
-def _peel(lines: Sequence[str]) -> list[str] | None:
-    """The one patch that stands among other text; None where that is not certain."""
+def _among_other_text(lines: Sequence[str]) -> list[str] | None:
+    """Find the only patch in a longer text; None if it is not certain that there is one alone."""
     bare = [line.rstrip(BLANK) for line in lines]
     if bare.count(BEGIN) != 1 or bare.count(_END) != 1:
         return None
@@ -171,10 +173,12 @@ def _peel(lines: Sequence[str]) -> list[str] | None:
 
 
 class _Parser:
+    """Reads the sections between the first marker and the last."""
+
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
-        # A character for each line, so that the end of a hunk is found without looking at each.
         self._marks = "".join([line[:1] or " " for line in lines])
+        """The first character of each line, so that one search finds the end of a hunk."""
         self._at = 1
         """Index of the line to be read next; the first marker is line 0."""
 
@@ -200,10 +204,11 @@ class _Parser:
         return tuple(sections)
 
     def _ends(self) -> bool:
+        """True if the next line is an end marker."""
         return self._lines[self._at].strip(BLANK) == _END
 
     def _environment(self) -> None:
-        """Skip the line that names an environment: this program has only one."""
+        """Skip the line that names an environment, because this program has only one."""
         while True:
             line = self._lines[self._at].strip(BLANK)
             if not line.startswith(_ENVIRONMENT):
@@ -217,21 +222,23 @@ class _Parser:
             self._at += 1
 
     def _bad_header(self, number: int) -> PatchError:
+        line = self._lines[number - 1].strip(BLANK)
         return _invalid(
-            f"'{self._lines[number - 1].strip(BLANK)}' is not a valid hunk header. Valid hunk headers: "
+            f"'{line}' is not a valid hunk header. Valid hunk headers: "
             f"'{_ADD}{{path}}', '{_DELETE}{{path}}', '{_UPDATE}{{path}}'",
             number,
         )
 
     def _added(self) -> str:
+        """Read the contents of a new file. Blank lines may follow them."""
         content: list[str] = []
         blank_line: int | None = None
         while not self._ends():
             added = self._run(_NO_ADDED_LINE)
             if added:
                 if blank_line is not None:
-                    # A blank line in the middle may be an added line that lost its mark, or not:
-                    # nobody can tell.
+                    # It is not certain that a blank line in the middle is an added line without
+                    # its mark.
                     raise self._bad_header(blank_line)
                 content += [line[1:] for line in added]
                 continue
@@ -243,25 +250,16 @@ class _Parser:
         return "".join([line + "\n" for line in content])
 
     def _update(self, path: str) -> UpdateFile:
+        """Read an update section after its first line."""
         header = self._at
-        hunks: list[Hunk] = []
-        # The last line is an end marker, and none of these.
+        # This cannot run past the end: the last line is another marker.
         while self._lines[self._at].rstrip(BLANK) == _END_OF_FILE:
             self._at += 1
         line = self._lines[self._at].rstrip(BLANK)
         move_to = _path(line, _MOVE)
         if move_to:
             self._at += 1
-        while not self._update_ends():
-            if (
-                hunks
-                and not hunks[-1].end_of_file
-                and (lines := self._run(_NO_LINE_OF_A_HUNK))
-            ):
-                hunks[-1].add(lines)
-                continue
-            self._at += 1
-            self._hunk_line(self._lines[self._at - 1], hunks)
+        hunks = self._hunks()
         if not hunks:
             raise _invalid(f"Update file hunk for path '{path}' is empty", header)
         if hunks[-1].empty:
@@ -271,6 +269,18 @@ class _Parser:
             raise self._unexpected(self._at + 1, line)
         return UpdateFile(path, move_to, tuple(hunks))
 
+    def _hunks(self) -> list[Hunk]:
+        hunks: list[Hunk] = []
+        while not self._update_ends():
+            if hunks and not hunks[-1].end_of_file:
+                lines = self._run(_NO_LINE_OF_A_HUNK)
+                if lines:
+                    hunks[-1].add(lines)
+                    continue
+            self._at += 1
+            self._hunk_line(self._lines[self._at - 1], hunks)
+        return hunks
+
     def _update_ends(self) -> bool:
         # Indented markers are context lines here, except the end marker on the very last line.
         if self._at == len(self._lines) - 1:
@@ -278,19 +288,23 @@ class _Parser:
         if self._marks[self._at] != "*":
             return False
         line = self._lines[self._at].rstrip(BLANK)
-        return line == _END or any(
-            _path(line, header) for header in (_ADD, _DELETE, _UPDATE)
-        )
+        if line == _END:
+            return True
+        return any(_path(line, header) for header in (_ADD, _DELETE, _UPDATE))
 
     def _run(self, end: re.Pattern[str]) -> list[str]:
-        """Take the lines, none of them the last, up to one whose first character is an end."""
+        """Take the lines up to one whose first character matches `end`; the last line is never taken."""
         start = self._at
         last = len(self._lines) - 1
         found = end.search(self._marks, start, last)
-        self._at = last if found is None else found.start()
+        if found is None:
+            self._at = last
+        else:
+            self._at = found.start()
         return self._lines[start : self._at]
 
     def _hunk_line(self, line: str, hunks: list[Hunk]) -> None:
+        """Add one line to the last hunk, or to a new one."""
         bare = line.rstrip(BLANK)
         last = hunks[-1] if hunks else None
         if bare == "@@" or bare.startswith("@@ "):
@@ -304,11 +318,13 @@ class _Parser:
             if bare:
                 raise self._no_marker(line)
         elif bare == _END_OF_FILE:
-            if last is not None:
-                if last.empty:
-                    raise _invalid("Update hunk does not contain any lines", self._at)
-                hunks[-1] = last._replace(end_of_file=True)
+            if last is None:
+                return
+            if last.empty:
+                raise _invalid("Update hunk does not contain any lines", self._at)
+            hunks[-1] = last._replace(end_of_file=True)
         else:
+            # The first hunk needs no `@@` line.
             hunk = last or Hunk.without_lines(self._at)
             if line[:1] not in "-+ ":
                 if hunk.empty:
@@ -333,8 +349,7 @@ class _Parser:
 
 
 def _path(line: str, header: str) -> str | None:
-    """The path that a line with this header names; None for any other line, and for an empty
-    path."""
+    """Read the path after a header; None if the line has another header, or no path."""
     if line.startswith(header):
         return line[len(header) :] or None
     return None

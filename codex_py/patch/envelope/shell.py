@@ -1,6 +1,6 @@
 """Recognise shell commands that do nothing but apply a patch.
 
-Only forms that can mean one thing are taken, the same as Codex takes:
+The forms are those that Codex recognises, and none of them can mean anything else:
 
     apply_patch <<'EOF' … EOF
     cd DIR && apply_patch <<'EOF' … EOF
@@ -17,7 +17,7 @@ from codex_py.protocol.frozen import frozen
 
 _NAMES = {"apply_patch", "applypatch"}
 _MARKS = (*_NAMES, BEGIN)
-"""A command that is a patch, or applies one, has one of these words in it."""
+"""Texts of which a command has at least one if it is a patch, or applies one."""
 _SHELLS = {"bash", "sh", "zsh"}
 
 _COMMAND = re.compile(
@@ -35,6 +35,8 @@ _COMMAND = re.compile(
     """,
     re.VERBOSE,
 )
+"""The first line of such a script: an optional `cd`, assignments of variables, and the command with
+its here-document."""
 
 
 @frozen
@@ -51,11 +53,10 @@ def mentions_patch(argv: Sequence[str]) -> bool:
 
 
 def find_patch(argv: Sequence[str]) -> ShellPatch | None:
-    """The patch that a command applies and does nothing besides; None for any other command.
+    """Find the patch in a command that does nothing but apply it; None for any other command.
 
     Args:
-        argv: the arguments of the process; a script of a shell is its third argument, after `-c` or
-            `-lc`.
+        argv: the arguments of the process. A shell has its script as the third, after `-c` or `-lc`.
     """
     if len(argv) == 2 and argv[0] in _NAMES:
         return ShellPatch(argv[1], None)
@@ -68,13 +69,18 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
 def is_bare_patch(argv: Sequence[str]) -> bool:
     """True if a command is a patch itself, without a program to apply it.
 
-    A shell would run each of its lines, or take it for the input of no command and say nothing.
+    A shell would run each line of it as a command. In a here-document without a command, it would
+    silently ignore it.
     """
-    text = argv[0] if len(argv) == 1 else _script(argv)
+    if len(argv) == 1:
+        text = argv[0]
+    else:
+        text = _script(argv)
     return text is not None and is_enveloped(text)
 
 
 def _script(argv: Sequence[str]) -> str | None:
+    """Return the script that a shell is to run; None if the command is no such shell."""
     match argv:
         case [shell, "-c" | "-lc", script] if shell.rpartition("/")[2] in _SHELLS:
             return script
@@ -83,6 +89,7 @@ def _script(argv: Sequence[str]) -> str | None:
 
 
 def _in_script(script: str) -> ShellPatch | None:
+    """Find the patch in the here-document of a script; None if the script does anything else."""
     command = _COMMAND.match(script)
     if command is None:
         return None
