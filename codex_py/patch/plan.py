@@ -1,4 +1,4 @@
-"""Plan a patch of either format. A plan has been checked, and is ready to be written."""
+"""The plan of a patch, checked and ready to be written, and what the planners of both formats share."""
 
 import os
 from abc import ABC, abstractmethod
@@ -25,12 +25,12 @@ _PartT = TypeVar("_PartT")
 
 
 class Rejected(Exception):
-    """A part does not fit, and the findings have that already."""
+    """Raised for a part that does not fit, once the findings say so."""
 
 
 class Planner(ABC, Generic[_PartT]):
-    """Plans the parts of a patch, one after the other. The subclass of a format says what a part
-    does to the tree."""
+    """Plans the parts of a patch, one after the other. Each format has a subclass, which knows what
+    a part does to the tree."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -54,8 +54,8 @@ class Planner(ABC, Generic[_PartT]):
 
     @abstractmethod
     def _paths(self, part: _PartT) -> Collection[str]:
-        """The absolute paths that a part names. Raises a `PatchError` if no file can have one of
-        them."""
+        """Return the absolute paths that a part names. Raises a `PatchError` if one is not a
+        possible path."""
 
     @abstractmethod
     def _plan(self, part: _PartT) -> None:
@@ -70,7 +70,11 @@ class PatchPlan:
     """A patch that has been checked against the files as they are.
 
     Args:
-        findings: the plan has them as `notes`, `hunks`, `rejects` and `conflicts`.
+        files: the entries that the patch changes.
+        named: the paths of its parts, as written, each with a letter: added, modified or deleted.
+        findings: the source of `notes`, `hunks`, `rejects` and `conflicts`.
+        emptied: see the attribute.
+        only_read: the entries whose contents the patch copies.
     """
 
     def __init__(
@@ -99,30 +103,33 @@ class PatchPlan:
 
     @property
     def links(self) -> list[PatchedFile]:
-        """The changes that make symbolic links, or change them. Most patches have none."""
+        """The changes that make symbolic links or give them another target. Most patches have none."""
         made = patched_files([file for file in self._files if file.is_link])
         return [change for change in made if change.link is not None]
 
     @cached_property
     def locations(self) -> set[Path]:
-        """The real, absolute paths of files that are changed, or whose contents go into others."""
+        """The real, absolute paths of files that are changed, or whose contents are copied."""
         return {Path(file.location) for file in (*self._files, *self._only_read)}
 
     def changes_by_place(self, outside: Collection[Path]) -> list[PatchedFile]:
-        """The `changes`. Files at the `locations` in `outside` are named by these, not by links
-        that lead there."""
-        return where_written(
-            self.changes, [f for f in self._files if Path(f.location) in outside]
-        )
+        """Return the `changes`, with real paths for the files whose `locations` are in `outside`,
+        even if the patch names them by a link."""
+        files = [file for file in self._files if Path(file.location) in outside]
+        return where_written(self.changes, files)
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
-        """The `locations` that may not be touched, sorted. A file that the patch copies counts as well."""
+        """Return the `locations` that are not `writable`, sorted. Those that are only copied count too."""
+        # As strings: `Path`s of all locations would be slow.
         places = {file.location for file in (*self._files, *self._only_read)}
         return sorted(Path(place) for place in places if not writable(place))
 
     def checked(self, writable: Callable[[str], bool] | None) -> Self:
-        """Return the plan itself. Raises a `PatchError` of kind `refused` if it touches what is not
-        `writable`."""
+        """Return the plan itself, to be used in a chain of calls. None for `writable` allows everything.
+
+        Raises:
+            PatchError: of kind `refused`: it touches a location that is not `writable`.
+        """
         if writable is not None and self.refused(writable):
             raise PatchError(
                 "patch rejected: writing outside of the project; rejected by user approval settings",
@@ -140,40 +147,37 @@ class PatchPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
+        # On disk, a submodule is a directory of its own.
         made = [file.location for file in self._files if file.fate == "submodule"]
-        return commit(
-            JournalEntry(list(self._files), obsolete=list(self.emptied), made=made),
-            journal,
-        )
+        entry = JournalEntry(list(self._files), obsolete=list(self.emptied), made=made)
+        return commit(entry, journal)
 
     def summary(self) -> str:
-        """The changed paths as Codex prints them: as written; added, modified, then deleted ones."""
+        """List the changed paths as Codex prints them: as they are written in the patch, the added
+        ones first, then the modified, then the deleted ones."""
         order = sorted(self._named, key=lambda named: "AMD".index(named[0]))
         lines = [f"{kind} {path}\n" for kind, path in order]
         return "".join(["Success. Updated the following files:\n", *lines])
 
 
 def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
-    """A rule for one patch: allow paths under one of these directories, except the protected names.
+    """Make a rule for one patch that allows paths under these directories, except the protected names.
 
-    `.git` is protected however deep it lies: git runs what the hooks and the configuration of any
-    repository say, that of a submodule or of a vendored one too, and no diff has such a file in it. The
-    other names mean something at the top of a project alone.
+    `.git` is protected at any depth: git runs what the hooks and the configuration of any repository
+    say, even of a submodule or a vendored repository, and no diff contains such a file. The other
+    names have a meaning only at the top of a project.
     """
     real_roots = [str(root.resolve()) for root in roots]
-    protected = {
-        _identity(join(root, name)) for root in real_roots for name in PROTECTED_NAMES
-    } - {None}
-
+    protected = _identities(real_roots)
     spelt = cache(spelt_out)
 
-    # Most files of a patch are in a few directories under the root.
+    # Cached, because most files of a patch are in a few directories under the root.
     @cache
     def is_protected(root: str, name: str) -> bool:
-        # Some file systems ignore case, or know an entry by other names.
-        return (
-            spelt(name) in PROTECTED_NAMES or _identity(join(root, name)) in protected
-        )
+        if spelt(name) in PROTECTED_NAMES:
+            return True
+        # Some file systems ignore case, or know an entry by several names.
+        return _identity(join(root, name)) in protected
 
     def writable(path: str) -> bool:
         location = f"{path}/"
@@ -195,13 +199,25 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
 
 
 def readable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
-    """A rule for one patch: allow paths under one of these directories."""
+    """Make a rule for one patch that allows paths under these directories."""
     real = [str(root.resolve()) for root in roots]
     real_roots = tuple([join(root, "") for root in real])
     return lambda path: path.startswith(real_roots)
 
 
+def _identities(roots: Iterable[str]) -> set[tuple[int, int]]:
+    """The identities of the protected entries that exist at the top of these directories."""
+    found: set[tuple[int, int]] = set()
+    for root in roots:
+        for name in PROTECTED_NAMES:
+            identity = _identity(join(root, name))
+            if identity is not None:
+                found.add(identity)
+    return found
+
+
 def _identity(path: str) -> tuple[int, int] | None:
+    """The device and the inode of an entry, links followed; None if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:

@@ -19,17 +19,18 @@ class HunkReport(NamedTuple):
     line: int
     """The line of the patch where the hunk begins, from 1."""
     placed: int | None
-    """The first line of the old file that it stands for, from 1; None if the hunk was left out."""
+    """The line of the old file where the hunk was applied, from 1; None if the hunk was left out."""
     offset: int | None = None
-    """Lines further down than the patch says; None if it does not say."""
+    """How many lines the place is below the one that the patch names; None if it names none."""
     fuzz: int = 0
     """Lines of context that were ignored, at the end that had more of them."""
     level: Level = Level.EXACT
+    """The differences that were ignored when the lines were compared."""
     also_at: tuple[int, ...] = ()
-    """Some other lines where it fits as well."""
+    """Some other lines where the hunk fits as well, from 1."""
 
     def note(self) -> str | None:
-        """A sentence if the place is not exactly the one that the patch says; else None."""
+        """Describe how the place differs from what the patch says, in a sentence; None if it does not."""
         told: list[str] = []
         if self.offset:
             told.append(f"offset {self.offset:+d}")
@@ -46,7 +47,7 @@ class HunkReport(NamedTuple):
         return f"{where} ({'; '.join(told)})."
 
     def ambiguity(self) -> str | None:
-        """A sentence that lists the places where the lines fit as well; None if there is one place alone."""
+        """List all places where the hunk fits, in a sentence; None if there is only one."""
         if self.placed is None or not self.also_at:
             return None
         places = ", ".join(map(str, (self.placed, *self.also_at)))
@@ -75,7 +76,7 @@ class Reject(NamedTuple):
 
 
 class Findings:
-    """The results of planning a patch, apart from the changes."""
+    """The results of planning a patch, except the changes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -89,33 +90,35 @@ class Findings:
         self.failures: list[PatchError] = []
 
     def raise_failures(self) -> None:
-        """Raise a `PatchError` that tells of all failures, if there are any.
+        """Raise one `PatchError` for all failures, if there are any.
 
-        If the system is to blame for only some of them, the patch does not fit.
+        Its exit code blames the system only if all failures are the system's.
         """
-        if self.failures:
-            reasons = [error.reason for error in self.failures]
-            failure = PatchError(joined(reasons), kind=self.failures[0].kind)
-            failure.exit_code = max(error.exit_code for error in self.failures)
-            raise failure
+        if not self.failures:
+            return
+        reasons = [error.reason for error in self.failures]
+        failure = PatchError(joined(reasons), kind=self.failures[0].kind)
+        failure.exit_code = max(error.exit_code for error in self.failures)
+        raise failure
 
 
 MAX_EXPLAINED = 5
-"""The number of failures of one file that are explained, which takes longer than finding that a
-hunk fails."""
+"""The number of failures of one file that are explained. An explanation takes longer than the search
+that failed."""
 MAX_PLACES = 5
 """The number of other places of an ambiguous hunk that are reported."""
 _MAX_SHOWN = 200
-"""Characters of a line that are shown."""
+"""The number of characters of a line that are shown."""
 _MAX_COMPARED = 20_000
-"""Lines of a file in which a similar one is looked for."""
+"""The number of lines of a file that are compared to find a similar one."""
 _MAX_VOTES = 50
-"""Occurrences of one line that are followed up."""
+"""The number of occurrences of one line that count as votes for places of its block."""
 _SIMILAR = 0.6
+"""The likeness, from 0 to 1, above which two lines are similar."""
 
 
 def joined(failures: Sequence[str]) -> str:
-    """One message for several failures; the first of them begins it."""
+    """Join several failures to one message, with the first one at the beginning."""
     text = "\n\n".join(failures[:MAX_EXPLAINED])
     more = len(failures) - MAX_EXPLAINED
     if more > 0:
@@ -132,10 +135,11 @@ def explain_block(
     *,
     adds: bool,
 ) -> str:
-    """Explain why the old lines of a hunk, or the line that an `@@` names, were not found from line `start` on.
+    """Explain why the old lines of a hunk, or the line that an `@@` names, were not found.
 
     Args:
-        adds: the new lines are not just lines of context.
+        start: index of the line where the search began.
+        adds: true if the new lines are more than lines of context.
     """
     early = index.find(old)
     if early:
@@ -143,18 +147,20 @@ def explain_block(
             f"It is at line {early.start + 1}, but the search began at line {start + 1}, after the hunk or "
             "the @@ line before: hunks must be in the order of the file and may not share lines."
         )
-    if adds and any(new) and (applied := index.find(new)):
-        return (
-            f"The lines that this hunk would make are already at line {applied.start + 1}: "
-            "it seems to be already applied."
-        )
+    if adds and any(new):
+        applied = index.find(new)
+        if applied:
+            return (
+                f"The lines that this hunk would make are already at line {applied.start + 1}: "
+                "it seems to be already applied."
+            )
     return _nearest(lines, [line.rstrip("\n") for line in old])
 
 
 def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
-    """A sentence with the place that has most of the block, and the first line there that differs.
+    """Describe the place most like the block, and the first difference there, in a sentence.
 
-    Lines come without terminators.
+    Lines have no terminators.
     """
     if not lines:
         return "The file is empty."
@@ -162,20 +168,22 @@ def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
     if place is None:
         return f"Nothing in the file ({len(lines)} lines) resembles these lines."
     for at, wanted in enumerate(block, place):
-        actual = lines[at] if 0 <= at < len(lines) else None
-        if actual != wanted:
-            if actual is None:
-                found = "the file ends before it"
-            else:
-                found = f"the file has {_shown(actual)}"
-            return (
-                f"The nearest place is line {max(place, 0) + 1}. First difference, line {at + 1}: "
-                f"{found}, the patch {_shown(wanted)}."
-            )
+        if not 0 <= at < len(lines):
+            found = "the file ends before it"
+        elif lines[at] != wanted:
+            found = f"the file has {_shown(lines[at])}"
+        else:
+            continue
+        return (
+            f"The nearest place is line {max(place, 0) + 1}. First difference, line {at + 1}: "
+            f"{found}, the patch {_shown(wanted)}."
+        )
     return f"The nearest place is line {place + 1}."
 
 
 def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    """Find the place most like the block: the index of its first line, perhaps before or after the
+    file's lines; None if no line is similar."""
     places: dict[str, list[int]] = {}
     keys = [_key(line) for line in block]
     sought = {key for key in keys if key}
@@ -195,7 +203,7 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
 
 
 def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
-    """The place of the line most like the longest line of the block, comparing how lines begin and end."""
+    """Find the place at which the longest line of the block is most like the file's line."""
     sizes = [len(line) for line in block]
     offset = sizes.index(max(sizes))
     wanted = _key(block[offset])
@@ -210,7 +218,7 @@ def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
 
 
 def _likeness(a: str, b: str) -> float:
-    """The share of the longer of two lines that they begin and end alike with, 0 to 1."""
+    """Compare how two lines begin and end: the share of the longer one that is the same, 0 to 1."""
     shorter, longer = sorted((a, b), key=len)
     if len(shorter) < _SIMILAR * len(longer):
         return 0.0
@@ -225,8 +233,11 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _key(line: str) -> str:
+    """Reduce a line to what is compared: its characters without blanks, in lower case."""
     return "".join(line.split()).casefold()
 
 
 def _shown(line: str) -> str:
-    return repr(line if len(line) <= _MAX_SHOWN else line[:_MAX_SHOWN] + "…")
+    if len(line) > _MAX_SHOWN:
+        line = line[:_MAX_SHOWN] + "…"
+    return repr(line)

@@ -1,6 +1,7 @@
-"""The changes of a patch on disk: planned, carried out, taken back and kept in the same form.
+"""The changes of a patch on disk. They have the same form when they are planned, carried out, taken
+back and kept in the journal.
 
-A `EntryChange` is the fate of one directory entry; an `JournalEntry` has all changes that belong together.
+An `EntryChange` is the change of one directory entry; a `JournalEntry` has all changes that belong together.
 """
 
 import stat
@@ -13,24 +14,24 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from codex_py.patch.files.handles import EntryStatus, join, split
 from codex_py.patch.files.modes import SUBMODULE, Kind
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 
 Fate: TypeAlias = Kind | Literal["untouched", "removed"]
-"""The outcome of a patch for one directory entry: a kind if it is written. A submodule is a directory of its own, and
-`new` is what a diff says of the commit in it."""
+"""The outcome of a patch for one directory entry: its kind if the patch writes it. A submodule is a
+directory on disk; its `new` is the line of the diff that names the commit."""
 
 
 class Backup(Enum):
-    """The way back from a change."""
+    """The way to bring back the old entry of a change."""
 
     RECORD = auto()
-    """The contents are in the journal's record. An old entry is set aside if it is removed, else
-    replaced."""
+    """The contents are in the journal's record. A removed entry is also set aside until the patch
+    is committed."""
     IN_PLACE = auto()
-    """Like `RECORD`, but the file is overwritten without renaming: it has other links, or cannot be
-    replaced."""
+    """The contents are in the record, and the file is overwritten without renaming: it has other
+    links, or cannot be replaced."""
     STORE = auto()
-    """The old entry is set aside in the journal, which keeps it."""
+    """The old entry is renamed into the journal's store, and stays there."""
     NONE = auto()
     """The old entry is only set aside until the patch is committed, and cannot be brought back
     later."""
@@ -48,23 +49,24 @@ class EntryChange:
     owner: tuple[int, int] | None = None
     """User and group of a file that is made; None leaves it with the user who makes it."""
     fate: Fate = "untouched"
-    """The fate after the part of the patch that is planned so far."""
+    """The outcome of the parts of the patch that are planned so far."""
     added: bool = False
     """True if an Add section has written it."""
     origin: "EntryChange | None" = None
     """The entry whose contents were moved here."""
     breaks_links: bool = False
-    """False overwrites a file with other links in place, so that they lead to the new contents too."""
+    """If False, a file that has other hard links is overwritten in place, so that they lead to the
+    new contents too."""
     lent: bytes | None = None
     """Contents of the target of a symbolic link, if they were moved away under the name of the link."""
 
     # The way in which the change is carried out.
     backup: Backup = Backup.RECORD
     temporary: str = ""
-    """A name in the same directory under which it is written, to be renamed."""
+    """The name, in the same directory, of the new file before it is renamed to its place."""
     aside: str | None = None
-    """The path to which the old entry is renamed; None if it is overwritten. Unlinked in the end,
-    unless in the journal."""
+    """The path to which the old entry is renamed; None if it is overwritten. In the end it is
+    unlinked, unless it is in the journal's store."""
     digest: str | None = None
     """The digest of new contents that are not kept, in an entry read back."""
 
@@ -89,11 +91,12 @@ class EntryChange:
 
     @property
     def touched(self) -> bool:
+        """True if the patch changes the entry."""
         return self.fate != "untouched"
 
     @property
     def present(self) -> bool:
-        """True if the entry exists afterwards."""
+        """True if there is an entry after the patch, written by it or left alone."""
         if self.fate == "untouched":
             return self.before is not None
         return self.fate != "removed"
@@ -109,7 +112,7 @@ class EntryChange:
 
     @property
     def kept(self) -> bool:
-        """True if the journal has the contents."""
+        """True if the journal keeps the contents, so that the change can be undone."""
         return self.backup is not Backup.NONE
 
     @property
@@ -160,61 +163,74 @@ class EntryChange:
 
 
 def patched_files(changes: Sequence[EntryChange]) -> list[PatchedFile]:
-    """The change of each file, in the order given. A move is one change."""
-    moved = {
-        id(change.origin)
-        for change in changes
-        if change.present and change.origin and not change.origin.present
-    }
+    """Describe the change of each file, in the order given. A move is one change."""
+    moved = {id(_moved_from(change)) for change in changes}
     files: list[PatchedFile] = []
     for change in changes:
-        origin = change.origin
-        if change.present and origin is not None and not origin.present:
+        origin = _moved_from(change)
+        if origin is not None:
             files.append(_move(origin, change))
-        elif change.present or (change.before is not None and id(change) not in moved):
+        elif change.present:
             is_new = change.before is None or change.added
-            if not change.present:
-                kind = "delete"
-            elif is_new:
-                kind = "add"
-            else:
-                kind = "update"
-            path = Path(change.path)
-            modes = (change.old_mode, change.new_mode)
-            files.append(
-                PatchedFile(path, kind, None, change.old, change.new, None, *modes)
-            )
+            files.append(_in_its_place(change, "add" if is_new else "update"))
+        elif change.before is not None and id(change) not in moved:
+            files.append(_in_its_place(change, "delete"))
     return files
 
 
+def _moved_from(change: EntryChange) -> EntryChange | None:
+    """The entry that was moved here; None if there is none, or if it was copied and still exists."""
+    origin = change.origin
+    if not change.present or origin is None or origin.present:
+        return None
+    return origin
+
+
+def _in_its_place(change: EntryChange, kind: ChangeKind) -> PatchedFile:
+    return PatchedFile(
+        Path(change.path),
+        kind,
+        move_to=None,
+        old=change.old,
+        new=change.new,
+        old_mode=change.old_mode,
+        new_mode=change.new_mode,
+    )
+
+
 def _move(origin: EntryChange, change: EntryChange) -> PatchedFile:
-    is_lent = origin.lent is not None
+    old = origin.old
+    link_target = None
+    if origin.lent is not None:
+        old = origin.lent
+        link_target = origin.old
     return PatchedFile(
         Path(origin.path),
         "update",
-        Path(change.path),
-        origin.lent if is_lent else origin.old,
-        change.new,
-        change.old,
-        origin.old_mode,
-        change.new_mode,
-        change.old_mode,
-        origin.old if is_lent else None,
+        move_to=Path(change.path),
+        old=old,
+        new=change.new,
+        replaced=change.old,
+        old_mode=origin.old_mode,
+        new_mode=change.new_mode,
+        replaced_mode=change.old_mode,
+        link_target=link_target,
     )
 
 
 def where_written(
     files: Iterable[PatchedFile], changes: Iterable[EntryChange]
 ) -> list[PatchedFile]:
-    """The files; those that these changes write get paths without links."""
+    """Replace the paths of the files that these changes write by paths without links."""
     places = {Path(change.path): Path(change.location) for change in changes}
-    return [
-        file._replace(
-            path=places.get(file.path, file.path),
-            move_to=file.move_to and places.get(file.move_to, file.move_to),
-        )
-        for file in files
-    ]
+    written: list[PatchedFile] = []
+    for file in files:
+        path = places.get(file.path, file.path)
+        move_to = file.move_to
+        if move_to is not None:
+            move_to = places.get(move_to, move_to)
+        written.append(file._replace(path=path, move_to=move_to))
+    return written
 
 
 class State(StrEnum):
@@ -239,9 +255,10 @@ class TurnOfEntry(NamedTuple):
     patches: tuple[int, ...] = ()
     """The numbers of the patches that it contains."""
     unkept: tuple[str, ...] = ()
-    """Absolute paths that changed too, and are not among the changes: they were too large to be kept, or unreadable."""
+    """Absolute paths of changed files that are not among the changes, because they were too large
+    to be kept or could not be read."""
     is_cut_off: bool = False
-    """The program died in this turn: later edits may be among the changes."""
+    """True if the program died in this turn. Later edits may then be among the changes."""
     began: float = 0.0
     """The time when the work tree was first copied, in seconds since the epoch; 0 if it was not
     copied."""
@@ -250,11 +267,11 @@ class TurnOfEntry(NamedTuple):
     of_others: tuple[str, ...] = ()
     """Absolute paths that somebody else changed meanwhile. They are not among the changes."""
     switched: tuple[str, ...] = ()
-    """The two branches, if somebody else switched between them while files of `unsure` changed."""
+    """The names of the old and the new branch, if somebody else switched between them while files
+    of `unsure` changed."""
     earlier: Mapping[str, Sequence[str]] = {}
-    """The absolute paths that had certain contents before the turn, as far as they are known, by
-    the mark of the contents. These are contents that the turn brought to its files, and that are
-    not kept; see `copies.earlier`."""
+    """For contents that the turn brought to its files and that are not kept: the absolute paths that
+    are known to have had them before the turn, by the mark of the contents. See `copies.earlier`."""
 
 
 class JournalEntry:
@@ -279,19 +296,23 @@ class JournalEntry:
     ) -> None:
         self.changes = changes
         self.undoes = undoes
-        """The number of the entry that this takes back; of the newest, if there are several."""
+        """The number of the entry that this undoes, or of the newest one if there are several."""
         self.obsolete = list(obsolete)
         """Directories to remove if nothing else is in them, the innermost first. One that is to become a file
         has to be empty."""
         self.made = list(made)
-        """Directories to make, if only to be empty, the outermost first. `commit` adds those that files need."""
+        """Directories to make, the outermost first, even if they stay empty. `commit` adds those that files
+        need."""
         self.modes = dict(modes)
-        """Permission bits of directories that it removes, or makes again as they were; others go by the umask."""
-        self.time = now() if time is None else time
+        """Permission bits, by path, of directories to remove, or to make again as they were. Other new ones go
+        by the umask."""
+        if time is None:
+            time = now()
+        self.time = time
         """The time when it was begun, in seconds since the epoch."""
         self.cwd = cwd
         self.also_undoes = list(also_undoes)
-        """The numbers of the other entries that this takes back."""
+        """The numbers of the other entries that this undoes."""
         self.turn = turn
         """The turn that this entry records; None for a patch or an undo."""
 

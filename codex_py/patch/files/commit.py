@@ -1,8 +1,8 @@
 """Write planned changes to disk: all of them, or none.
 
 A file is written beside its place and renamed into it, so that nobody ever sees half of it. The old
-files are kept until the last change is made, and put back if a change fails. With a journal they
-are put back even if the process is killed, and can be brought back later.
+files are kept until the last change is made, and put back if a change fails. With a journal, they
+are put back even if the process is killed, and the patch can be undone later.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Backup, JournalEntry, State
+from codex_py.patch.files.change import Backup, EntryChange, JournalEntry, State
 from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, EntryStatus, split
 from codex_py.patch.files.journal import Journal, ReplacedStore
@@ -25,7 +25,7 @@ class Committed(NamedTuple):
     number: int | None
     """The number of the journal's entry, for `undo`; None if no entry was kept."""
     notes: tuple[str, ...] = ()
-    """Sentences about patches that were recovered before, and about why this one cannot be
+    """Sentences about earlier patches that were recovered, and about why this one cannot be
     undone."""
 
 
@@ -59,17 +59,14 @@ def commit(entry: JournalEntry, journal: Journal | None = None) -> Committed:
         try:
             transaction.run()
             if journal is not None:
-                is_left = entry.obsolete or any(
-                    c.aside and c.backup is not Backup.STORE for c in entry.changes
-                )
-                journal.set_state(entry, State.APPLIED if is_left else State.COMMITTED)
+                journal.set_state(entry, _state_once_made(entry))
         # An interrupt leaves as little behind as an error does.
         except BaseException as error:
             _take_back(entry, directories, journal, error)
             raise
         finish(entry, directories)
         if journal is not None:
-            # It is committed, whether that can be noted or not.
+            # It is committed, even if that cannot be recorded.
             with suppress(OSError):
                 journal.set_state(entry, State.COMMITTED)
             journal.prune()
@@ -86,15 +83,20 @@ def commit(entry: JournalEntry, journal: Journal | None = None) -> Committed:
     return Committed(entry.number, tuple(notes))
 
 
+def _state_once_made(entry: JournalEntry) -> State:
+    """The state of an entry whose changes have all been made: `finish` may have nothing to do."""
+    leaves_files = any(
+        change.aside and change.backup is not Backup.STORE for change in entry.changes
+    )
+    if entry.obsolete or leaves_files:
+        return State.APPLIED
+    return State.COMMITTED
+
+
 def _check(entry: JournalEntry, directories: Directories) -> None:
-    """Drop the changes of an entry that change nothing, and check that all files are as they were
-    when planned."""
-    entry.changes = [
-        change
-        for change in entry.changes
-        if change.exists
-        or (change.before is not None and not change.before.is_directory)
-    ]
+    """Prepare the changes of an entry: drop those that change nothing, check that all files are as
+    they were when planned, and find those that are to be overwritten in place."""
+    entry.changes = [change for change in entry.changes if _changes_something(change)]
     inodes = Counter(
         (change.before.device, change.before.inode)
         for change in entry.changes
@@ -104,18 +106,26 @@ def _check(entry: JournalEntry, directories: Directories) -> None:
         if change.location in entry.obsolete:
             continue
         found = check_unchanged(change, directories)
-        has_links = (
-            found is not None and found.st_nlink > 1 and EntryStatus.of(found).is_file
-        )
+        if found is None:
+            continue
+        has_links = found.st_nlink > 1 and EntryStatus.of(found).is_file
         is_written = change.fate == "file" and change.old is not None
         # If two links to one file both change, they become separate files, as when one is moved
         # over the other.
-        is_shared = found is not None and inodes[found.st_dev, found.st_ino] > 1
+        is_shared = inodes[found.st_dev, found.st_ino] > 1
         if has_links and is_written and not change.breaks_links and not is_shared:
             change.backup = Backup.IN_PLACE
 
 
+def _changes_something(change: EntryChange) -> bool:
+    """True if the change writes a file or link, or removes one."""
+    if change.exists:
+        return True
+    return change.before is not None and not change.before.is_directory
+
+
 def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:
+    """The permission bits of those folders that can be looked at, by their paths."""
     modes: dict[str, int] = {}
     for folder in folders:
         # A folder that cannot be looked at cannot be removed either.
@@ -127,8 +137,11 @@ def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:
 
 
 def _missing_directories(entry: JournalEntry, directories: Directories) -> list[str]:
-    """The missing directories among those to be made, and those that written files need, the
-    outermost first."""
+    """Find the directories that have to be made, the outermost first.
+
+    They are those that the entry makes and those that its files need, with the ones above them, as
+    far as they do not exist.
+    """
     missing: dict[str, None] = {}
     needed_by = {folder: folder for folder in entry.made}
     needed_by |= {
@@ -142,7 +155,7 @@ def _missing_directories(entry: JournalEntry, directories: Directories) -> list[
                 directories.handle(folder)
                 break
             except (FileNotFoundError, NotADirectoryError):
-                # Something else than a directory is there: it is removed first, or in the way later.
+                # If something else is there, it is removed first, or making the directory fails.
                 chain.append(folder)
             except OSError as error:
                 raise file_error("write file", path, error) from error
@@ -157,9 +170,11 @@ def _take_back(
     journal: Journal | None,
     error: BaseException,
 ) -> None:
+    """Take back what was done before an error, and add to a `PatchError` what could not be."""
     lost = roll_back(entry, directories)
     if journal is not None:
-        # An entry that stays `prepared` is looked at again by the next patch, which does no harm.
+        # If this fails, the entry stays `prepared`, and the next patch takes it back once more,
+        # which does no harm.
         with suppress(OSError):
             if lost:
                 journal.set_state(entry, State.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Write an entry of the journal to one file, so that keeping it costs a single write, and read it.
+"""The file of a journal's entry: one file, so that keeping an entry costs a single write. It has
 
     codex-py-journal 3 HEADER_BYTES HEADER_CRC CONTENTS_BYTES CONTENTS_CRC STORED_BYTES
     the header: one JSON object, without line breaks
@@ -30,8 +30,9 @@ _MAGIC = b"codex-py-journal"
 _VERSION = 3
 _MAX_FIRST_LINE = 200
 _OF_ENTRY = ("cwd", "time", "undoes", "also_undoes", "made", "modes", "obsolete")
+"""The attributes of an entry that are fields of the header."""
 _OF_CHANGE = ("path", "location", "before", "mode", "owner", "temporary", "aside")
-"""The attributes that a header has under their own names."""
+"""The attributes of a change that are fields of its part of the header."""
 
 
 class DamagedEntry(Exception):
@@ -39,25 +40,29 @@ class DamagedEntry(Exception):
 
 
 def encoded(entry: JournalEntry) -> list[bytes]:
-    """The pieces of the file, to be written one after the other."""
+    """Encode an entry as the pieces of its file, to be written one after the other."""
     contents: list[bytes] = []
     changes: list[dict[str, Any]] = []
     for change in entry.changes:
         changes.append(_header_of(change))
         contents += [data for data in _contents(change) if data is not None]
     fields = {name: getattr(entry, name) for name in _OF_ENTRY}
-    fields |= {"turn": entry.turn and entry.turn._asdict(), "changes": changes}
+    fields["turn"] = entry.turn and entry.turn._asdict()
+    fields["changes"] = changes
     header = json.dumps(fields, separators=(",", ":")).encode()
-    crc = 0
-    size = sum(map(len, contents))
+    header_crc = zlib.crc32(header)
+    contents_crc = 0
     for data in contents:
-        crc = zlib.crc32(data, crc)
-    numbers = f"{len(header)} {zlib.crc32(header):x} {size} {crc:x} {_stored_bytes(entry.changes)}"
-    return [f"{_MAGIC.decode()} {_VERSION} {numbers}\n".encode(), header, *contents]
+        contents_crc = zlib.crc32(data, contents_crc)
+    contents_size = sum(map(len, contents))
+    stored = _stored_bytes(entry.changes)
+    numbers = f"{len(header)} {header_crc:x} {contents_size} {contents_crc:x} {stored}"
+    first_line = f"{_MAGIC.decode()} {_VERSION} {numbers}\n"
+    return [first_line.encode(), header, *contents]
 
 
 def stored_bytes(path: Path) -> int:
-    """Bytes of the old contents that an entry has in its store; 0 if the file does not say."""
+    """Read the total size of the old contents in an entry's store; 0 if its file does not say."""
     with path.open("rb") as stream:
         last = stream.readline(_MAX_FIRST_LINE).split()[-1:]
     if last and last[0].isdigit():
@@ -78,57 +83,51 @@ def read_entry(
         with_contents: if False, `old` and `new` of its changes are None.
 
     Raises:
-        DamagedEntry: the file is incomplete or missing.
+        DamagedEntry: the file is incomplete, missing, or of another version.
     """
     try:
         with path.open("rb") as stream:
             return _decoded(stream, store, with_contents=with_contents)
-    # The checksum says that we wrote it; if a field is missing all the same, another version did.
+    # A field can be missing although the checksum is right, if another version wrote the file.
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedEntry(str(error)) from error
 
 
 def read_stored(entry: JournalEntry) -> None:
-    """Read the old contents of an entry's changes from its store. Raises a `DamagedEntry` if they
-    have changed."""
+    """Read the old contents of an entry's changes from its store.
+
+    Raises:
+        DamagedEntry: they cannot be read, or have changed.
+    """
     for change in entry.changes:
-        if (
-            change.backup is Backup.STORE
-            and change.aside is not None
-            and change.before is not None
-        ):
-            try:
-                # A file that was put back after an interruption is at its old place.
-                is_back = (
-                    entry.state == State.INTERRUPTED and not Path(change.aside).exists()
-                )
-                if is_back:
-                    place = change.location
-                else:
-                    place = change.aside
-                found = EntryStatus.of(os.lstat(place))
-                # A program that had the file open can still write to it.
-                if (found.size, found.mtime_ns) != (
-                    change.before.size,
-                    change.before.mtime_ns,
-                ):
-                    raise DamagedEntry(
-                        f"what was in {change.path} has been changed since by who had it open"
-                    )
-                change.old = read_file(place, found)
-            except OSError as error:
+        before = change.before
+        place = change.aside
+        if change.backup is not Backup.STORE or place is None or before is None:
+            continue
+        try:
+            if entry.state == State.INTERRUPTED and not Path(place).exists():
+                # It was put back.
+                place = change.location
+            found = EntryStatus.of(os.lstat(place))
+            # A program that had the file open can still write to it.
+            if found.size != before.size or found.mtime_ns != before.mtime_ns:
                 raise DamagedEntry(
-                    f"what was in {change.path} cannot be read"
-                ) from error
+                    f"what was in {change.path} has been changed since by who had it open"
+                )
+            change.old = read_file(place, found)
+        except OSError as error:
+            raise DamagedEntry(f"what was in {change.path} cannot be read") from error
 
 
 class _FirstLine(NamedTuple):
+    """The numbers in the first line of the file; sizes in bytes."""
+
     header_size: int
     header_crc: int
     contents_size: int
     contents_crc: int
     stored: int
-    """Bytes of the files that are kept beside the entry."""
+    """The total size of the files in the store."""
 
 
 def _first_line(line: bytes) -> _FirstLine:
@@ -146,10 +145,8 @@ def _first_line(line: bytes) -> _FirstLine:
     )
 
 
-def _read_if_any(stream: BinaryIO, size: int | None) -> bytes | None:
-    if size is None:
-        return None
-    return stream.read(size)
+def _is_whole(data: bytes, size: int, crc: int) -> bool:
+    return len(data) == size and zlib.crc32(data) == crc
 
 
 def _decoded(
@@ -160,46 +157,62 @@ def _decoded(
 ) -> JournalEntry:
     first = _first_line(stream.readline(_MAX_FIRST_LINE))
     header = stream.read(first.header_size)
-    if len(header) != first.header_size or zlib.crc32(header) != first.header_crc:
+    if not _is_whole(header, first.header_size, first.header_crc):
         raise ValueError("its header is damaged")
-    contents = b""
+    contents: BytesIO | None = None
     if with_contents:
-        contents = stream.read(first.contents_size)
-        is_whole = len(contents) == first.contents_size
-        if not is_whole or zlib.crc32(contents) != first.contents_crc:
+        data = stream.read(first.contents_size)
+        if not _is_whole(data, first.contents_size, first.contents_crc):
             raise ValueError("its contents are damaged")
-    rest = BytesIO(contents)
+        contents = BytesIO(data)
     values = json.loads(header)
-    changes: list[EntryChange] = []
-    headers = values.pop("changes")
-    for found in headers:
-        change = _read_change(found, store)
-        if with_contents:
-            change.old = _read_if_any(rest, found["old_size"])
-            change.new = _read_if_any(rest, found["new_size"])
-        changes.append(change)
-    by_path = {change.path: change for change in changes}
-    for change, found in zip(changes, headers, strict=True):
-        # Older files have no origins.
-        change.origin = by_path.get(found.get("origin"))
+    changes = _read_changes(values.pop("changes"), store, contents)
     if _stored_bytes(changes) != first.stored:
         raise ValueError("its first line is damaged")
-    turn = values["turn"]
-    if turn is not None:
-        # JSON has no tuples.
-        lists = [name for name, value in turn.items() if type(value) is list]
-        values["turn"] = TurnOfEntry(
-            **turn | {name: tuple(turn[name]) for name in lists}
-        )
+    if values["turn"] is not None:
+        values["turn"] = _read_turn(values["turn"])
     return JournalEntry(changes=changes, **values)
 
 
+def _read_changes(
+    headers: Sequence[dict[str, Any]], store: str, contents: BinaryIO | None
+) -> list[EntryChange]:
+    """Read the changes of an entry; without `contents` their old and new contents are None."""
+    changes: list[EntryChange] = []
+    for header in headers:
+        change = _read_change(header, store)
+        if contents is not None:
+            change.old = _read_if_any(contents, header["old_size"])
+            change.new = _read_if_any(contents, header["new_size"])
+        changes.append(change)
+    by_path = {change.path: change for change in changes}
+    for change, header in zip(changes, headers, strict=True):
+        # Older files have no origins.
+        change.origin = by_path.get(header.get("origin", ""))
+    return changes
+
+
+def _read_if_any(stream: BinaryIO, size: int | None) -> bytes | None:
+    if size is None:
+        return None
+    return stream.read(size)
+
+
+def _read_turn(fields: dict[str, Any]) -> TurnOfEntry:
+    # JSON has no tuples.
+    for name, value in fields.items():
+        if type(value) is list:
+            fields[name] = tuple(fields[name])
+    return TurnOfEntry(**fields)
+
+
 def _contents(change: EntryChange) -> tuple[bytes | None, bytes | None]:
-    """The old and new contents that the file itself keeps."""
+    """The old and the new contents that the file itself keeps; None for each that it does not."""
     if not change.kept:
         return None, None
-    is_elsewhere = change.before is None or change.backup is Backup.STORE
-    return None if is_elsewhere else change.old, change.written
+    if change.before is None or change.backup is Backup.STORE:
+        return None, change.written
+    return change.old, change.written
 
 
 def _size_if_any(contents: bytes | None) -> int | None:
@@ -209,6 +222,7 @@ def _size_if_any(contents: bytes | None) -> int | None:
 
 
 def _header_of(change: EntryChange) -> dict[str, Any]:
+    """Encode a change, without its contents, as JSON."""
     header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
     old, new = _contents(change)
     fate = "removed"
@@ -225,13 +239,14 @@ def _header_of(change: EntryChange) -> dict[str, Any]:
         "new_size": _size_if_any(new),
         "digest": digest_of_new,
     }
-    # The journal may be moved.
+    # A path in the store is relative to it, so that the journal can be moved.
     if change.backup is Backup.STORE and change.aside is not None:
-        header["aside"] = split(change.aside)[1]
+        _, header["aside"] = split(change.aside)
     return header
 
 
 def _read_change(header: dict[str, Any], store: str) -> EntryChange:
+    """Decode a change; the opposite of `_header_of`."""
     before = header["before"]
     owner = header["owner"]
     aside = header["aside"]
@@ -244,14 +259,16 @@ def _read_change(header: dict[str, Any], store: str) -> EntryChange:
     change.digest = header["digest"]
     change.owner = owner and (owner[0], owner[1])
     change.backup = Backup[header["backup"]]
-    # `join` keeps an absolute path as it is.
+    # `join` returns an absolute path unchanged.
     change.aside = aside and os.path.join(store, aside)  # noqa: PTH118
     return change
 
 
 def digest(contents: bytes) -> str:
-    """A mark that tells what a patch wrote from what others wrote. It does not protect against
-    intent."""
+    """Compute a mark that tells what a patch wrote from what others wrote.
+
+    It does not protect against forgery.
+    """
     return f"{len(contents)} {zlib.crc32(contents):x}"
 
 

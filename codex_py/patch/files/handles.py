@@ -1,9 +1,9 @@
-"""Directories by handle instead of by name, and the operations on the files in them.
+"""Operations on files that name the directory by an open handle, not by its path.
 
 Between the check of a path and its use, a directory on the way can be replaced by a symbolic link that
-leads elsewhere. So a path is walked name by name, each opened in the handle of the one before and none
-of them through a link, and the file itself is then named by its directory's handle. This needs nothing
-but `openat` and the like, which Linux and macOS both have.
+leads elsewhere. So each directory of a path is opened in the handle of the one above it, and never
+through a link. The file itself is then named by its directory's handle. This needs nothing but
+`openat` and the like, which Linux and macOS both have.
 """
 
 import errno
@@ -15,14 +15,15 @@ from typing import NamedTuple, Self
 from codex_py.filesystem.reading import FOLDER_FLAGS, open_ordinary_entry
 
 _MAX_OPEN = 64
-"""Handles kept; a process may have 256 descriptors in all on macOS."""
+"""The number of handles that are kept. On macOS, a process may have 256 descriptors in all."""
 
 NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
-"""Errors of replacing a file that can perhaps be overwritten: the directory may not be written, the owner
-not be kept, or something is mounted on the file."""
+"""Errors of replacing a file that can perhaps be overwritten: the directory cannot be written, the
+owner cannot be kept, or something is mounted on the file."""
 
 _EXISTING = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""Flags that neither follow a link nor wait for a pipe, whatever is at the path by now."""
+"""Flags for opening an entry that may have become a link or a pipe: the one is not followed, the
+other not waited for."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -40,12 +41,15 @@ class EntryStatus(NamedTuple):
 
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
-        device = found.st_dev
-        inode = found.st_ino
-        mode = found.st_mode
-        size = found.st_size
-        mtime_ns = found.st_mtime_ns
-        return cls(device, inode, mode, size, mtime_ns, found.st_uid, found.st_gid)
+        return cls(
+            device=found.st_dev,
+            inode=found.st_ino,
+            mode=found.st_mode,
+            size=found.st_size,
+            mtime_ns=found.st_mtime_ns,
+            user=found.st_uid,
+            group=found.st_gid,
+        )
 
     @property
     def permissions(self) -> int:
@@ -65,10 +69,10 @@ class EntryStatus(NamedTuple):
 
 
 class Directories:
-    """Open directories by path; a context manager that closes them.
+    """Opens directories and keeps their handles; a context manager that closes them.
 
-    Paths are absolute, normal, and free of links when they were checked; modes are permission bits, and None goes
-    by the umask. Every method raises the `OSError` of what it could not do.
+    Paths are absolute and normal, and had no links in them when they were checked. Modes are permission bits;
+    None goes by the umask. Every method raises the `OSError` of the operation that failed.
     """
 
     def __init__(self) -> None:
@@ -82,7 +86,7 @@ class Directories:
         self._close_below("")
 
     def handle(self, path: str) -> int:
-        """A descriptor of the directory, good at least until the call after the next.
+        """Return a descriptor of the directory. It stays open at least until the call after the next.
 
         Raises:
             FileNotFoundError: it is not there.
@@ -97,14 +101,16 @@ class Directories:
     def make(self, path: str, mode: int | None = None) -> None:
         """Make a directory in an existing one."""
         name, folder = self._in_folder(path)
-        # Never more open than it will be; readable, to be opened for its mode.
-        os.mkdir(
-            name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder
-        )
+        first_mode = 0o777
+        if mode is not None:
+            # It must never be more open than in the end, and readable for `set_mode`.
+            first_mode = mode & 0o700 | stat.S_IRUSR
+        os.mkdir(name, first_mode, dir_fd=folder)
         if mode is not None:
             self.set_mode(path, mode)
 
     def set_mode(self, path: str, mode: int) -> None:
+        """Set the permission bits of a directory."""
         name, folder = self._in_folder(path)
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_IMODE(found.st_mode) == mode:
@@ -122,7 +128,7 @@ class Directories:
         self._close_below(path)
 
     def found(self, location: str) -> os.stat_result | None:
-        """The status of a directory entry, or of a link itself; None if it does not exist."""
+        """Return the status of a directory entry; None if it does not exist. Links are not followed."""
         try:
             name, folder = self._in_folder(location)
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -130,12 +136,12 @@ class Directories:
             return None
 
     def status(self, location: str) -> EntryStatus | None:
-        """The status of a directory entry, in a form that can be compared; see `found`."""
+        """Return the same as `found`, in a form that can be compared."""
         found = self.found(location)
         return found and EntryStatus.of(found)
 
     def contents(self, location: str, expected: EntryStatus) -> bytes:
-        """The bytes of a regular file, which must be the expected one; the target of a symbolic link."""
+        """Read a regular file, which must be the expected one, or the target of a symbolic link."""
         name, folder = self._in_folder(location)
         if expected.is_link:
             return os.fsencode(os.readlink(name, dir_fd=folder))
@@ -150,49 +156,41 @@ class Directories:
         *,
         is_link: bool,
     ) -> None:
-        """Make a file, or a symbolic link with the target `data`. `owner`: user and group; None
-        leaves it with us.
+        """Make a file, or a symbolic link with the target `data`.
 
         After an error, a partly written file is left behind.
+
+        Args:
+            owner: user and group; None leaves it with the user of this process.
         """
         name, folder = self._in_folder(location)
         if is_link:
             os.symlink(data, name, dir_fd=folder)
             return
-        # Never more readable than it will be, not even while it is written.
         first_mode = 0o666
         if mode is not None:
+            # It must never be more readable than in the end, not even while it is written.
             first_mode = mode & 0o777
         fd = os.open(name, _NEW, first_mode, dir_fd=folder)
         try:
             _write_all(fd, data)
             if mode is not None or owner is not None:
-                made = os.fstat(fd)
-                if owner is not None and (made.st_uid, made.st_gid) != owner:
-                    os.fchown(fd, *owner)
-                    # The new owner may have cost permission bits.
-                    made = os.fstat(fd)
-                if mode is not None and stat.S_IMODE(made.st_mode) != mode:
-                    os.fchmod(fd, mode)
+                _set_mode_and_owner(fd, mode, owner)
         finally:
             os.close(fd)
 
     def rewrite(
         self, location: str, data: bytes, mode: int, expected: EntryStatus
     ) -> None:
-        """Overwrite the very file that is expected in place, which keeps its links, its owner and its entry.
+        """Overwrite the expected file in place. It keeps its links, its owner and its entry.
 
-        If it cannot be written, it may be half-written.
+        After an error, it may be partly overwritten.
         """
         name, folder = self._in_folder(location)
         fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=folder)
         try:
             found = os.fstat(fd)
-            is_expected = (found.st_dev, found.st_ino) == (
-                expected.device,
-                expected.inode,
-            )
-            if not stat.S_ISREG(found.st_mode) or not is_expected:
+            if not stat.S_ISREG(found.st_mode) or not _is_same_inode(found, expected):
                 raise OSError(errno.ESTALE, "It was replaced meanwhile")
             _write_all(fd, data)
             os.ftruncate(fd, len(data))
@@ -202,9 +200,8 @@ class Directories:
             os.close(fd)
 
     def rename(self, source: str, destination: str) -> None:
-        (old, old_folder), (new, new_folder) = map(
-            self._in_folder, (source, destination)
-        )
+        old, old_folder = self._in_folder(source)
+        new, new_folder = self._in_folder(destination)
         os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
 
     def unlink(self, location: str) -> None:
@@ -219,6 +216,7 @@ class Directories:
         return name, self.handle(folder)
 
     def _descend(self, path: str) -> int:
+        """Open a directory, and those above it from the nearest one that is open."""
         while len(self._handles) > _MAX_OPEN:
             os.close(self._handles.pop(next(iter(self._handles))))
         names: list[str] = []
@@ -237,20 +235,21 @@ class Directories:
         return handle
 
     def _close_below(self, path: str) -> None:
-        for known in [
-            known for known in self._handles if f"{known}/".startswith(f"{path}/")
-        ]:
+        """Close the handles of a directory and of those below it."""
+        top = f"{path}/"
+        below = [known for known in self._handles if f"{known}/".startswith(top)]
+        for known in below:
             os.close(self._handles.pop(known))
 
 
 def split(path: str) -> tuple[str, str]:
-    """The directory and the last name of an absolute path."""
+    """Split an absolute path into its directory and its last name."""
     directory, _, name = path.rpartition("/")
     return directory or "/", name
 
 
 def join(directory: str, name: str) -> str:
-    """The opposite of `split`."""
+    """Join a directory and a name; the opposite of `split`."""
     if directory != "/":
         return f"{directory}/{name}"
     return f"/{name}"
@@ -262,14 +261,17 @@ def read_file(
     *,
     dir_fd: int | None = None,
 ) -> bytes:
-    """The contents of the expected regular file. Raises an `OSError` for any other file, and for
-    the kernel's."""
+    """Read the expected regular file.
+
+    Raises:
+        OSError: it is another file by now, not a regular one, or one of the kernel's.
+    """
     fd = open_ordinary_entry(name, dir_fd=dir_fd)
     try:
         found = os.fstat(fd)
-        if (found.st_dev, found.st_ino) != (expected.device, expected.inode):
+        if not _is_same_inode(found, expected):
             raise OSError(errno.ESTALE, "It was replaced while it was read")
-        # One byte more than there should be, so that one call tells that there are no others.
+        # Asking for one byte more than there should be saves a second call that finds the end.
         data = os.read(fd, found.st_size + 1)
         if len(data) == found.st_size:
             return data
@@ -277,6 +279,23 @@ def read_file(
             return data + stream.read()
     finally:
         os.close(fd)
+
+
+def _is_same_inode(found: os.stat_result, expected: EntryStatus) -> bool:
+    return found.st_ino == expected.inode and found.st_dev == expected.device
+
+
+def _set_mode_and_owner(
+    fd: int, mode: int | None, owner: tuple[int, int] | None
+) -> None:
+    """Set what differs, except what is None."""
+    made = os.fstat(fd)
+    if owner is not None and (made.st_uid, made.st_gid) != owner:
+        os.fchown(fd, *owner)
+        # This may have removed permission bits.
+        made = os.fstat(fd)
+    if mode is not None and stat.S_IMODE(made.st_mode) != mode:
+        os.fchmod(fd, mode)
 
 
 def _write_all(fd: int, data: bytes) -> None:

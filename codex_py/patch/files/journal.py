@@ -1,4 +1,4 @@
-"""Keep what patches replace, so that an interrupted patch can be taken back, and any patch undone.
+"""Keeps the files that patches replace, so that an interrupted patch can be taken back, and any patch undone.
 
 The journal lies in `$CODEX_HOME/codex-py/journal/`. Each patch has a file named for its number and
 its state (`12.committed`), so that a change of state is a rename. Beside it is a folder
@@ -6,9 +6,8 @@ its state (`12.committed`), so that a change of state is a rename. Beside it is 
 The process that changes files holds `lock`: an entry that is still `prepared` when another process
 gets the lock belongs to a process that died.
 
-Nothing is synced to the disk. What a process has written survives its end, however that comes; a crash of
-the whole machine may lose what was patched in the last seconds before it, and leave files empty, as it may
-after `git apply`.
+Nothing is synced to the disk. Whatever ends a process, what it has written stays. A crash of the whole
+machine may lose the patches of the last seconds and leave their files empty, as after `git apply`.
 """
 
 import os
@@ -23,27 +22,32 @@ from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.files import entry_file
 from codex_py.patch.files.change import Backup, JournalEntry, State
 from codex_py.patch.files.failures import describe
-from codex_py.patch.files.handles import Directories
+from codex_py.patch.files.handles import Directories, EntryStatus
 from codex_py.patch.files.rollback import finish, roll_back
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 MAX_AGE_S = 30 * 24 * 3600
 MAX_ENTRIES = 500
-"""The newest entry stays whatever its size and age."""
+"""The limits of the journal. The newest entry is always kept."""
 
 _LOCK_PATIENCE_S = 30.0
 _UNFINISHED = {".prepared", ".applied", ".writing"}
+"""The suffixes of entries that a process is working on, or was when it died."""
 _KEPT = {".committed", ".interrupted", ".damaged"}
+"""The suffixes of entries that are not under way."""
 _STORE = ".replaced"
 
 
 class ReplacedStore(NamedTuple):
-    """A directory for what the changes of one entry replace. It need not be there yet."""
+    """A directory for the files that one entry replaces or removes. It may not exist yet."""
 
     path: str
     """The absolute path, without links."""
     device: int
-    """Files on another device cannot be renamed into it."""
+
+    def takes(self, status: EntryStatus) -> bool:
+        """True if an entry can be renamed into it: a file on the same device."""
+        return status.is_file and status.device == self.device
 
 
 class Journal:
@@ -60,10 +64,10 @@ class Journal:
         self._folder = home / "codex-py" / "journal"
 
     def recover(self) -> list[str]:
-        """Take back half-done patches of dead processes, and complete those that were finished.
+        """Recover from processes that died: take back half-done patches, and complete those whose
+        changes were all made.
 
-        Call this before a patch is planned. If another process is at work, everything is left to
-        it.
+        Call this before a patch is planned. If another process has the lock, nothing is done.
 
         Returns:
             A sentence for each patch that was recovered.
@@ -102,7 +106,7 @@ class Journal:
         told: list[str] = []
         for path in self._files():
             if path.suffix == ".writing":
-                # Nothing is changed before an entry is whole.
+                # The patch had not begun: it waits until its entry is whole.
                 path.unlink(missing_ok=True)
                 self._remove_empty_store(_number(path))
             elif path.suffix in _UNFINISHED:
@@ -110,14 +114,14 @@ class Journal:
         return told
 
     def next_entry(self) -> tuple[int, ReplacedStore]:
-        """The next number, and the directory for what is replaced. The caller holds the lock."""
+        """Return the next number, and the store of that entry. The caller holds the lock."""
         numbers = [_number(path) for path in self._files()]
         number = 1 + max(numbers, default=0)
         device = self._folder.stat().st_dev
         return number, ReplacedStore(self._store(number), device)
 
     def write(self, entry: JournalEntry) -> None:
-        """Write an entry in its state, before it is carried out or when the way to do so changes.
+        """Write an entry in its state: before it is carried out, and again if its backups change.
 
         The caller holds the lock.
 
@@ -126,17 +130,16 @@ class Journal:
         """
         entry.cwd = str(self.cwd)
         unfinished = self._folder / f"{entry.number}.writing"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            fd = os.open(
-                unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-            )
+            fd = os.open(unfinished, flags, 0o600)
             with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
                 stream.writelines(entry_file.encoded(entry))
             if any(change.backup is Backup.STORE for change in entry.changes):
                 Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
             unfinished.rename(self._path(entry.number, entry.state))
         except OSError as error:
-            # What an interrupt or a bug leaves behind is removed by `recover`.
+            # After an interrupt or a bug, `recover` does this.
             with suppress(OSError):
                 unfinished.unlink()
             self._remove_empty_store(entry.number)
@@ -147,7 +150,10 @@ class Journal:
             ) from error
 
     def record(self, entry: JournalEntry) -> int:
-        """Keep an entry whose changes were made by others. Returns its number. Raises as `locked` and `write`."""
+        """Keep an entry whose changes have already been made. Returns its number.
+
+        Raises the same as `locked` and `write`.
+        """
         with self.locked():
             self.recover_locked()
             entry.number, _ = self.next_entry()
@@ -167,34 +173,32 @@ class Journal:
     def drop(self, entry: JournalEntry) -> None:
         """Forget an entry whose changes have been taken back."""
         self._remove_empty_store(entry.number)
-        # An interrupt may have come just after it had changed its state.
+        # It may have any state: an interrupt can come between the renaming and `entry.state`.
         for state in State:
             self._path(entry.number, state).unlink(missing_ok=True)
 
     def prune(self) -> None:
         """Forget the oldest entries beyond the limits. The caller holds the lock."""
+        files = self._files()
+        stores = {_number(path) for path in files if path.suffix == _STORE}
+        entries = {_number(path) for path in files if path.suffix != _STORE}
+        for number in stores - entries:
+            # A process was killed after it had removed the entry.
+            self._remove_store(number)
+        kept = [path for path in files if path.suffix in _KEPT]
+        kept.sort(key=_number, reverse=True)
         total = 0
         oldest = time.time() - MAX_AGE_S
-        files = self._files()
-        kept = [path for path in files if path.suffix in _KEPT]
-        stores = {_number(path) for path in files if path.suffix == _STORE}
-        for number in stores - {
-            _number(path) for path in files if path.suffix != _STORE
-        }:
-            # The process that removed the entry was cut off.
-            self._remove_store(number)
-        for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):
-            # What cannot be looked at or removed stays until another time.
+        for rank, path in enumerate(kept):
+            # What cannot be looked at or removed is left for the next time.
             with suppress(OSError):
                 found = path.stat()
                 total += found.st_size
                 if _number(path) in stores:
                     total += entry_file.stored_bytes(path)
-                if rank and (
-                    rank >= MAX_ENTRIES
-                    or total > MAX_TOTAL_BYTES
-                    or found.st_mtime < oldest
-                ):
+                is_too_much = rank >= MAX_ENTRIES or total > MAX_TOTAL_BYTES
+                is_too_old = found.st_mtime < oldest
+                if rank > 0 and (is_too_much or is_too_old):
                     path.unlink()
                     self._remove_store(_number(path))
 
@@ -204,7 +208,11 @@ class Journal:
         return sorted(kept, reverse=True)
 
     def read(self, number: int, *, with_contents: bool = True) -> JournalEntry:
-        """Read an entry that is not under way. Raises a `DamagedEntry` if that is not possible."""
+        """Read an entry that is not under way.
+
+        Raises:
+            DamagedEntry: there is none of this number, or it cannot be read.
+        """
         for path in self._files():
             if _number(path) == number and path.suffix in _KEPT:
                 entry = self._read(path, with_contents=with_contents)
@@ -214,6 +222,7 @@ class Journal:
         raise entry_file.DamagedEntry(f"there is no entry {number}")
 
     def _files(self) -> list[Path]:
+        """The files and stores of all entries."""
         try:
             return [path for path in self._folder.iterdir() if path.stem.isdecimal()]
         except OSError:
@@ -223,7 +232,7 @@ class Journal:
         return self._folder / f"{number}.{state}"
 
     def _store(self, number: int) -> str:
-        """The path of a store without links, as `Directories` needs it."""
+        """The path of an entry's store, without links, as `Directories` needs it."""
         return os.path.realpath(self._path(number, _STORE[1:]))
 
     def _remove_empty_store(self, number: int) -> None:
@@ -249,6 +258,7 @@ class Journal:
         return entry
 
     def _recover(self, path: Path) -> str:
+        """Complete or take back one unfinished entry. Returns a sentence that says so."""
         try:
             entry = self._read(path, with_contents=True)
         except entry_file.DamagedEntry as error:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["file", "link", "submodule"]
 
 SUBMODULE = 0o160000
-"""The mode of a submodule, which is a directory on disk; `stat` knows no such type."""
+"""The mode of a submodule as git writes it. On disk it is a directory."""
 
 _KINDS: dict[int, Kind] = {
     stat.S_IFREG: "file",
@@ -19,14 +19,14 @@ _KINDS: dict[int, Kind] = {
 
 
 def kind_of(mode: int | None) -> Kind | None:
-    """The kind of entry that a mode says; None for no mode, and for any other type."""
+    """Return the kind of entry that has this mode; None for no mode, and for any other type."""
     if mode is None:
         return None
     return _KINDS.get(stat.S_IFMT(mode))
 
 
 def written_mode(mode: int | None) -> str:
-    """A mode as git writes it, which only tells executable files from others.
+    """Write a mode as git does, with the permissions of a file reduced to whether it is executable.
 
     None, which leaves the mode to the umask, counts as not executable.
     """
@@ -38,7 +38,7 @@ def written_mode(mode: int | None) -> str:
 
 
 def permissions_by_umask(wanted: int) -> int:
-    """The permission bits of a file that is made with these."""
+    """Return the permission bits that the umask leaves to a new file."""
     try:
         status = Path("/proc/self/status").read_bytes()
     except OSError:
@@ -46,8 +46,8 @@ def permissions_by_umask(wanted: int) -> int:
     found = re.search(rb"^Umask:\s*([0-7]+)", status, re.MULTILINE)
     if found:
         return wanted & ~int(found[1], 8)
-    # Elsewhere the umask can only be read by setting it. A file that another thread makes meanwhile
-    # is private.
+    # Except on Linux, the umask can only be read by setting it. The one set here makes files that
+    # other threads create meanwhile private.
     umask = os.umask(0o077)
     os.umask(umask)
     return wanted & ~umask

@@ -1,7 +1,7 @@
 """Take back the changes of an entry that was not carried out to its end.
 
-The process that failed does this, or the next one if that was killed. So every step looks at what
-is there, does nothing twice, and may itself be cut off and begun again.
+The process that failed does this or, if it was killed, the next one. So every step looks at what is
+there, can be repeated without harm, and may be cut off at any point.
 """
 
 from contextlib import suppress
@@ -15,11 +15,12 @@ from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, EntryStat
 def roll_back(entry: JournalEntry, directories: Directories) -> list[str]:
     """Put back the files as they were before any of the changes.
 
-    A file with neither its old nor its new contents is somebody else's work, and stays.
+    A file with neither its old nor its new contents is somebody else's work, and is left alone.
 
     Returns:
         The paths that could not be put back.
     """
+    # A dictionary keeps the order and has each path once.
     lost: dict[str, None] = {}
     for change in reversed(entry.changes):
         if change.exists:
@@ -27,8 +28,19 @@ def roll_back(entry: JournalEntry, directories: Directories) -> list[str]:
                 _take_back(change, directories)
             except OSError:
                 lost[change.path] = None
+    _restore_directories(entry, directories)
+    for change in reversed(entry.changes):
+        try:
+            _bring_back(change, directories)
+        except OSError:
+            lost[change.path] = None
+    return list(lost)
+
+
+def _restore_directories(entry: JournalEntry, directories: Directories) -> None:
+    """Remove the directories that the entry made, and make those that it removed."""
     for folder in reversed(entry.made):
-        # Not empty, or not made yet.
+        # It may hold files of others, or not have been made yet.
         with suppress(OSError):
             directories.remove(folder)
     for folder in reversed(entry.obsolete):
@@ -36,25 +48,16 @@ def roll_back(entry: JournalEntry, directories: Directories) -> list[str]:
             directories.make(folder)
         mode = entry.modes.get(folder)
         if mode is not None:
-            # A step of its own, in case an earlier attempt was cut off between the two.
+            # This is a separate step in case an earlier attempt was cut off between the two.
             with suppress(OSError):
                 directories.set_mode(folder, mode)
-    for change in reversed(entry.changes):
-        try:
-            if (
-                change.aside is not None
-                and directories.status(change.aside) is not None
-            ):
-                if directories.status(change.location) is not None:
-                    raise FileExistsError
-                directories.rename(change.aside, change.location)
-        except OSError:
-            lost[change.path] = None
-    return list(lost)
 
 
 def finish(entry: JournalEntry, directories: Directories) -> None:
-    """Remove leftovers once all changes are made. Entries that cannot be removed stay."""
+    """Remove what was set aside, and obsolete directories, once all changes are made.
+
+    Whatever cannot be removed stays.
+    """
     for change in entry.changes:
         if change.aside is not None and change.backup is not Backup.STORE:
             with suppress(OSError):
@@ -64,8 +67,17 @@ def finish(entry: JournalEntry, directories: Directories) -> None:
             directories.remove(folder)
 
 
+def _bring_back(change: EntryChange, directories: Directories) -> None:
+    """Rename an entry that was set aside to its place; an `OSError` if something else is there."""
+    if change.aside is None or directories.status(change.aside) is None:
+        return
+    if directories.status(change.location) is not None:
+        raise FileExistsError
+    directories.rename(change.aside, change.location)
+
+
 def _take_back(change: EntryChange, directories: Directories) -> None:
-    """Undo the writing of one file; an `OSError` if there is something else now."""
+    """Undo the writing of one file; an `OSError` if something else is there now."""
     with suppress(FileNotFoundError, NotADirectoryError):
         directories.unlink(change.beside)
     found = directories.status(change.location)
@@ -73,14 +85,16 @@ def _take_back(change: EntryChange, directories: Directories) -> None:
         if change.before is not None and change.aside is None:
             raise FileNotFoundError
         return
-    # Times are too coarse to tell that a file was not overwritten in place.
-    untouched = found == change.before
-    if found.is_directory or (untouched and change.aside is not None):
-        # A directory that should have given way to the file, or the old entry that should have been
-        # set aside.
+    if found.is_directory:
+        # It was to give way to the file, and is still there.
+        return
+    looks_untouched = found == change.before
+    if looks_untouched and change.aside is not None:
+        # The old entry was to be set aside, and is still there.
         return
     contents = directories.contents(change.location, found)
-    if untouched and contents == change.old:
+    # Times are too coarse to tell that a file was not overwritten in place, so contents decide.
+    if looks_untouched and contents == change.old:
         return
     if change.before is None or change.aside is not None:
         if not _is_made(contents, change):
@@ -93,23 +107,25 @@ def _take_back(change: EntryChange, directories: Directories) -> None:
 
 
 def _is_made(contents: bytes, change: EntryChange) -> bool:
+    """True if these are the contents that the change writes."""
     if change.digest is not None:
         return digest(contents) == change.digest
     return contents == change.written
 
 
 def _is_torn(contents: bytes, change: EntryChange) -> bool:
-    """True if these are the contents of a file that is half overwritten in place, or half restored."""
+    """True if these contents are partly old and partly new: the file was being overwritten in place,
+    or restored."""
     old = change.old
     new = change.new
     if old is None or new is None:
         return False
     shortest, longest = sorted((len(old), len(new)))
+    if not shortest <= len(contents) <= longest:
+        return False
     # However often that was cut off, each byte is an old or a new one.
-    return shortest <= len(contents) <= longest and all(
-        byte in pair
-        for byte, pair in zip(contents, zip_longest(old, new), strict=False)
-    )
+    pairs = zip_longest(old, new)
+    return all(byte in pair for byte, pair in zip(contents, pairs, strict=False))
 
 
 def _restore(
@@ -118,6 +134,7 @@ def _restore(
     found: EntryStatus,
     directories: Directories,
 ) -> None:
+    """Write the old contents again, in place only if the file cannot be replaced."""
     old = change.old or b""
     mode = before.permissions
     if change.backup is not Backup.IN_PLACE:

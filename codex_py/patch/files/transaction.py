@@ -1,9 +1,9 @@
-"""Decide how the changes of an entry are carried out, and do it, one step after the other.
+"""Decides how the changes of an entry are carried out, and does it, one step after the other.
 
-If the journal is on the same file system, the old file is renamed into it, which costs nothing and
-keeps everything about it. Its name is missing for a moment, until the new file is renamed to its
-place. That is also faster than renaming one file over another: ext4 then writes the new one to the
-disk at once, and frees the blocks of the old one.
+If the journal is on the same file system, an old file is renamed into it, which costs nothing and
+keeps everything about the file. Its name is missing for a moment, until the new file is renamed to
+its place. Renaming the new file over the old one would be slower: ext4 then writes the new one to
+the disk at once, and frees the blocks of the old one.
 """
 
 import os
@@ -24,9 +24,9 @@ from codex_py.patch.files.handles import (
 from codex_py.patch.files.journal import Journal, ReplacedStore
 
 MAX_KEPT = 32 * 1024 * 1024
-"""Bytes of one file's contents, old and new together, that are kept to be brought back."""
+"""The limit in bytes for one file, old and new contents together; larger ones are not kept."""
 MAX_KEPT_TOGETHER = 256 * 1024 * 1024
-"""The limit in bytes for one entry; later files are not kept."""
+"""The limit in bytes for one entry; its files beyond it are not kept."""
 
 
 def by_folder(changes: Iterable[EntryChange]) -> list[EntryChange]:
@@ -37,7 +37,11 @@ def by_folder(changes: Iterable[EntryChange]) -> list[EntryChange]:
 def check_unchanged(
     change: EntryChange, directories: Directories
 ) -> os.stat_result | None:
-    """The status of the entry now; a `PatchError` if it has changed since the patch was planned."""
+    """Return the status of the entry now; None if there is none.
+
+    Raises:
+        PatchError: of kind `file`: it has changed since the patch was planned.
+    """
     with failing_to("write file", change.path):
         found = directories.found(change.location)
     if (found and EntryStatus.of(found)) != change.before:
@@ -49,7 +53,7 @@ def check_unchanged(
 
 
 class Transaction:
-    """Carries out one entry, whose changes all change something."""
+    """Carries out one entry. Each of its changes has to change something."""
 
     def __init__(
         self, entry: JournalEntry, directories: Directories, journal: Journal | None
@@ -62,82 +66,76 @@ class Transaction:
         }
 
     def prepare(self, store: ReplacedStore | None) -> None:
-        """Decide for each change which file is set aside, in `store` if possible, and which
-        contents are kept."""
-        # Not made from the files' own names, which may be as long as a name can be.
+        """Decide the backup of each change: whether its contents are kept, and the path to which
+        the old entry is set aside, in `store` if possible."""
+        # A file's own name may be as long as a name can be, so that nothing can be added to it.
         prefix = f".codex-py-{os.urandom(6).hex()}"
         room = MAX_KEPT_TOGETHER
         for number, change in enumerate(self._entry.changes):
             before = change.before
-            size = len(change.old or b"") + len(change.written or b"")
             change.temporary = f"{prefix}-{number}.tmp"
-            is_small = size <= min(MAX_KEPT, room) and (
-                before is None or change.old is not None
-            )
-            # A file that is overwritten in place cannot be set aside.
-            if change.backup is not Backup.IN_PLACE and not is_small:
+            size = len(change.old or b"") + len(change.written or b"")
+            is_known = before is None or change.old is not None
+            can_keep = is_known and size <= min(MAX_KEPT, room)
+            # A file that is overwritten in place cannot be set aside, so it has to be kept.
+            if change.backup is not Backup.IN_PLACE and not can_keep:
                 change.backup = Backup.NONE
             else:
                 room -= size
             if before is None or change.backup is Backup.IN_PLACE:
                 continue
-            if store and is_small and before.is_file and before.device == store.device:
+            if can_keep and store is not None and store.takes(before):
                 change.backup = Backup.STORE
                 change.aside = join(store.path, str(number))
-            elif not change.exists or not is_small:
-                # Whatever it is, renaming keeps everything about it for the way back.
-                change.aside = join(
-                    self._lasting(change.folder), f"{prefix}-{number}.old.tmp"
-                )
+            elif not change.exists or not can_keep:
+                # An entry of any kind can be renamed, and back again with all its attributes.
+                name = f"{prefix}-{number}.old.tmp"
+                change.aside = join(self._lasting(change.folder), name)
 
     def run(self) -> None:
         """Carry out the changes. After a `PatchError`, `roll_back` has to undo what has been
         done."""
         changes = by_folder(self._entry.changes)
         written = [change for change in changes if change.exists]
-        # Files that become directories, and directories that go because one becomes a file.
-        early = {folder for folder in self._entry.obsolete if self._gives_way(folder)}
-        early.update(self._entry.made)
         removed = [change for change in changes if not change.exists]
-        gone = {
-            change.location
-            for change in removed
-            if {change.folder, change.location} & early
-        }
+        giving_way = [
+            folder for folder in self._entry.obsolete if self._gives_way(folder)
+        ]
+        # Some removals make way: for a directory in place of the file, or for a file in place of the
+        # directory that the file is in.
+        changing = {*giving_way, *self._entry.made}
+        first: list[EntryChange] = []
+        last: list[EntryChange] = []
         for change in removed:
-            if change.location in gone:
-                self._set_aside(change)
-        for folder in self._entry.obsolete:
-            if folder in early:
-                self._on_directory(self._directories.remove, folder, written)
+            if change.folder in changing or change.location in changing:
+                first.append(change)
+            else:
+                last.append(change)
+        for change in first:
+            self._set_aside(change)
+        for folder in giving_way:
+            self._on_directory(self._directories.remove, folder, written)
         for folder in self._entry.made:
             mode = self._entry.modes.get(folder)
-            self._on_directory(
-                partial(self._directories.make, mode=mode), folder, written
-            )
+            make = partial(self._directories.make, mode=mode)
+            self._on_directory(make, folder, written)
         for change in written:
             self._write_beside(change)
         for change in written:
             self._put_in_place(change)
         # Other removals come last, so that a move cut short has its contents twice, not nowhere.
-        for change in removed:
-            if change.location not in gone:
-                self._set_aside(change)
+        for change in last:
+            self._set_aside(change)
 
     def _on_directory(
         self, act: Callable[[str], None], folder: str, written: Sequence[EntryChange]
     ) -> None:
+        """Make or remove a directory; an error names the file for which it is done."""
         try:
             act(folder)
         except OSError as error:
-            if isinstance(error, FileExistsError) and (
-                found := self._directories.status(folder)
-            ):
-                if found.is_link:
-                    kind = "a symbolic link"
-                else:
-                    kind = "no folder"
-                error = OSError(error.errno, f"{folder} is {kind}")
+            if isinstance(error, FileExistsError):
+                error = self._in_the_way(folder, error)
             # A file that becomes a directory, or the other way round.
             concerned = (
                 change.path
@@ -146,7 +144,17 @@ class Transaction:
             )
             raise file_error("write file", next(concerned, folder), error) from error
 
+    def _in_the_way(self, folder: str, error: FileExistsError) -> OSError:
+        """Say in the error what is at the path of a directory that cannot be made."""
+        found = self._directories.status(folder)
+        if found is None:
+            return error
+        if found.is_link:
+            return OSError(error.errno, f"{folder} is a symbolic link")
+        return OSError(error.errno, f"{folder} is no folder")
+
     def _write_beside(self, change: EntryChange) -> None:
+        """Write the new file under its temporary name."""
         if change.backup is Backup.IN_PLACE:
             return
         before = change.before
@@ -154,7 +162,8 @@ class Transaction:
         owner = change.owner
         data = change.written or b""
         if before is not None and before.is_file:
-            mode = before.permissions if mode is None else mode
+            if mode is None:
+                mode = before.permissions
             owner = (before.user, before.group)
         try:
             self._directories.write_new(
@@ -164,6 +173,7 @@ class Transaction:
             self._fall_back(change, error)
 
     def _put_in_place(self, change: EntryChange) -> None:
+        """Rename the new file to its place, or overwrite the old one."""
         check_unchanged(change, self._directories)
         try:
             if change.backup is not Backup.IN_PLACE:
@@ -171,30 +181,29 @@ class Transaction:
                 self._directories.rename(change.beside, change.location)
         except OSError as error:
             self._fall_back(change, error)
-        if change.backup is Backup.IN_PLACE and (before := change.before) is not None:
-            if change.mode is None:
-                mode = before.permissions
-            else:
-                mode = change.mode
-            with failing_to("write file", change.path):
-                self._directories.rewrite(
-                    change.location, change.new or b"", mode, before
-                )
+        if change.backup is Backup.IN_PLACE:
+            self._overwrite(change)
+
+    def _overwrite(self, change: EntryChange) -> None:
+        before = change.before
+        if before is None:
+            return
+        mode = change.mode
+        if mode is None:
+            mode = before.permissions
+        data = change.new or b""
+        with failing_to("write file", change.path):
+            self._directories.rewrite(change.location, data, mode, before)
 
     def _fall_back(self, change: EntryChange, error: OSError) -> None:
-        """Switch to writing in place if a file cannot be replaced."""
-        is_file = (
-            change.before is not None
-            and change.before.is_file
-            and change.fate == "file"
-        )
+        """Switch to overwriting in place after an error, or raise it as a `PatchError`."""
+        before = change.before
+        is_file = before is not None and before.is_file and change.fate == "file"
         if error.errno not in NOT_REPLACEABLE or not is_file or not change.kept:
             raise file_error("write file", change.path, error) from error
         self._directories.unlink(change.beside)
-        if (
-            change.aside is not None
-            and self._directories.found(change.aside) is not None
-        ):
+        aside = change.aside
+        if aside is not None and self._directories.found(aside) is not None:
             # It has been set aside already: there is no file to overwrite.
             raise file_error("write file", change.path, error) from error
         is_stored = change.backup is Backup.STORE
@@ -204,6 +213,7 @@ class Transaction:
             self._keep_copies()
 
     def _set_aside(self, change: EntryChange) -> None:
+        """Remove an entry by renaming it."""
         check_unchanged(change, self._directories)
         with failing_to("delete file", change.path):
             self._make_way(change)
@@ -214,7 +224,7 @@ class Transaction:
             if change.aside is not None:
                 self._directories.rename(change.location, change.aside)
         except OSError as error:
-            # Mounts can differ though the device does not.
+            # The store may be on another mount of the same device.
             if change.backup is not Backup.STORE or error.errno not in NOT_REPLACEABLE:
                 raise
             self._keep_copies()
@@ -222,7 +232,7 @@ class Transaction:
                 self._directories.rename(change.location, change.aside)
 
     def _keep_copies(self) -> None:
-        """Have the journal copy what has not been renamed into it yet."""
+        """Have the journal's record keep the contents that have not been renamed into the store yet."""
         for change in self._entry.changes:
             is_stored = change.backup is Backup.STORE
             if is_stored and self._directories.found(change.aside or "") is None:
@@ -234,7 +244,7 @@ class Transaction:
             self._journal.write(self._entry)
 
     def _lasting(self, folder: str) -> str:
-        """The nearest directory at or above this one that does not give way to a file."""
+        """Return the nearest directory at or above this one that does not give way to a file."""
         while folder in self._entry.obsolete and self._gives_way(folder):
             folder = split(folder)[0]
         return folder
