@@ -1,6 +1,6 @@
 """`--log`: a file that records a session, to be sent with a bug report.
 
-It is bounded, and has no keys.
+Each line is a JSON object. The file is bounded, and has no keys.
 """
 
 import json
@@ -8,8 +8,9 @@ import os
 import platform
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 from codex_py.app.export.redaction import Redactor, map_texts
@@ -34,22 +35,24 @@ class DebugLog:
     """Writes to a file that subagents share.
 
     Once the file is full or cannot be written, further lines are dropped.
+
+    Raises:
+        ConfigError: the file cannot be opened.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
         path = setup.config.settings.log_file
         assert path is not None
+        # Only the user can read the file. Its earlier content is removed.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         try:
-            # Only the user can read the file. Its earlier content is removed.
-            self._file = os.open(
-                path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
-            )
+            self._file = os.open(path, flags, 0o600)
         except OSError as error:
             raise ConfigError(
                 f"the log {str(path)!r}: {error.strerror}", key=("log_file",)
             ) from None
         self._redacted = Redactor(setup.environment, setup.config.home)
-        self._left = _MAX_BYTES
+        self._left_bytes = _MAX_BYTES
         self._began = time.monotonic()
         setup.network.tell_bug = self._write_bug
 
@@ -58,9 +61,8 @@ class DebugLog:
 
     def __call__(self, thread: Thread) -> Extension:
         settings = thread.settings
-        name = thread.thread_id
-        self._write(
-            name,
+        write = partial(self._write, thread.thread_id)
+        write(
             "session",
             version=__version__,
             python=sys.version,
@@ -73,90 +75,107 @@ class DebugLog:
             approvals=approval_data(settings.approval_policy),
         )
 
-        def wrap_model(inner: ModelStream) -> ModelStream:
-            """Write each request, and how it ended, to the log file."""
-
-            @asynccontextmanager
-            async def stream(
-                prompt: Prompt,
-            ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-                self._write(
-                    name, "request", model=prompt.model, items=len(prompt.input)
-                )
-                try:
-                    async with inner(prompt) as events:
-                        self._write(name, "answer")
-                        yield self._read(name, events)
-                except CodexError as error:
-                    facts = {
-                        "code": error.code,
-                        "status": error.status,
-                        "message": str(error),
-                    }
-                    self._write(name, "failure", **facts)
-                    raise
-
-            return stream
-
-        def wrap_dispatch(inner: Dispatch) -> Dispatch:
-            """Write each call, and how it ended, to the log file."""
-
-            async def dispatch(use: ToolUse) -> ToolOutput:
-                self._write(name, "call", tool=use.tool.name, id=use.call.call_id)
-                output = await inner(use)
-                facts = {"success": output.success, "code": output.error_code}
-                self._write(name, "output", id=use.call.call_id, **facts)
-                return output
-
-            return dispatch
-
-        def sink(event: Event) -> None:
-            if isinstance(event, BugFound):
-                self._write_trace(name, event)
-            elif (data := event_data(event)) is not None:
-                self._write(name, "event", event=data)
-
-        return Extension(wrap_model=wrap_model, wrap_dispatch=wrap_dispatch, sink=sink)
+        log = _ThreadLog(write)
+        return Extension(
+            wrap_model=log.wrap_model, wrap_dispatch=log.wrap_dispatch, sink=log.sink
+        )
 
     def _write_bug(self, error: Exception) -> None:
-        self._write_trace("", bug_found(error))
+        """Write a bug that belongs to no thread."""
+        self._write("", "bug", **_bug_facts(bug_found(error)))
 
-    def _write_trace(self, thread: str, bug: BugFound) -> None:
-        # The end of a traceback is its most useful part.
-        self._write(thread, "bug", error=bug.error, trace=bug.trace[-_MAX_TEXT_CHARS:])
+    def _write(self, thread_id: str, what: str, **facts: Any) -> None:
+        """Write a line. Its texts are shortened and have no keys."""
+        if self._left_bytes <= 0:
+            return
+        line = {
+            "s": round(time.monotonic() - self._began, 3),
+            "thread": thread_id,
+            "what": what,
+        }
+        line |= map_texts(facts, self._safe)
+        text = json.dumps(line, ensure_ascii=False)
+        data = text.encode(errors="replace") + b"\n"
+        self._left_bytes -= len(data)
+        if self._left_bytes <= 0:
+            data = b'{"what": "full"}\n'
+        with suppress(OSError):
+            os.write(self._file, data)
+
+    def _safe(self, text: str) -> str:
+        return _shortened(self._redacted(text))
+
+
+class _ThreadLog:
+    """Writes the requests, calls and events of one thread.
+
+    Args:
+        write: called with the kind of a line and its facts.
+    """
+
+    def __init__(self, write: Callable[..., None]) -> None:
+        self._write = write
+
+    def wrap_model(self, inner: ModelStream) -> ModelStream:
+        """Write each request, and how it ended, to the log file."""
+
+        @asynccontextmanager
+        async def stream(
+            prompt: Prompt,
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            self._write("request", model=prompt.model, items=len(prompt.input))
+            try:
+                async with inner(prompt) as events:
+                    self._write("answer")
+                    yield self._read(events)
+            except CodexError as error:
+                self._write(
+                    "failure",
+                    code=error.code,
+                    status=error.status,
+                    message=str(error),
+                )
+                raise
+
+        return stream
 
     async def _read(
-        self, thread: str, events: AsyncIterator[ResponseEvent]
+        self, events: AsyncIterator[ResponseEvent]
     ) -> AsyncIterator[ResponseEvent]:
+        """Pass the events on, and write their number when the response is complete."""
         count = 0
         async for event in events:
             count += 1
             if isinstance(event, Completed):
-                self._write(
-                    thread, "answered", events=count, tokens=event.usage.total_tokens
-                )
+                self._write("answered", events=count, tokens=event.usage.total_tokens)
             yield event
 
-    def _write(
-        self,
-        thread: str,
-        what: str,
-        **facts: Any,
-    ) -> None:
-        if self._left <= 0:
+    def wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Write each call, and how it ended, to the log file."""
+
+        async def dispatch(use: ToolUse) -> ToolOutput:
+            call_id = use.call.call_id
+            self._write("call", tool=use.tool.name, id=call_id)
+            output = await inner(use)
+            self._write(
+                "output", id=call_id, success=output.success, code=output.error_code
+            )
+            return output
+
+        return dispatch
+
+    def sink(self, event: Event) -> None:
+        if isinstance(event, BugFound):
+            self._write("bug", **_bug_facts(event))
             return
-        line = {
-            "s": round(time.monotonic() - self._began, 3),
-            "thread": thread,
-            "what": what,
-        }
-        line |= map_texts(facts, lambda text: _shortened(self._redacted(text)))
-        data = json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n"
-        self._left -= len(data)
-        if self._left <= 0:
-            data = b'{"what": "full"}\n'
-        with suppress(OSError):
-            os.write(self._file, data)
+        data = event_data(event)
+        if data is not None:
+            self._write("event", event=data)
+
+
+def _bug_facts(bug: BugFound) -> dict[str, str]:
+    # The end of a traceback is its most useful part.
+    return {"error": bug.error, "trace": bug.trace[-_MAX_TEXT_CHARS:]}
 
 
 def _shortened(text: str) -> str:

@@ -1,7 +1,8 @@
 """The goal of a thread: the agent works until it says that the goal is reached. LIGHT.
 
-Tools, statuses and fields are those of Codex 0.169, which begins a turn of its own for each round; here the rounds are
-parts of one turn, so that the limits of the turn hold for them. The session file has the goal, for a later session.
+Tools, statuses and fields are those of Codex 0.169. Codex begins a new turn for each round; here the
+rounds are parts of one turn, so that the limits of the turn hold for them. The session file has the
+goal, for a later session.
 """
 
 import asyncio
@@ -29,12 +30,14 @@ from codex_py.rollout.lines import lines_with
 Status: TypeAlias = Literal[
     "active", "paused", "blocked", "usageLimited", "budgetLimited", "complete"
 ]
-_ROUNDS: Final = 1000
+_MAX_ROUNDS: Final = 1000
 _SPENT: Final = "The token budget of the goal is used up. Begin nothing new: say what is done, and what is left."
 
 
 @frozen
 class Goal:
+    """A goal, and what the work on it has used. Times are in seconds since the epoch."""
+
     objective: str
     status: Status = "active"
     token_budget: int | None = None
@@ -45,6 +48,7 @@ class Goal:
     updated_at: int = 0
 
     def data(self, thread_id: str) -> dict[str, Any]:
+        """Return the goal as Codex writes it in JSON."""
         return {
             "threadId": thread_id,
             "objective": self.objective,
@@ -58,12 +62,13 @@ class Goal:
 
 
 class Goals:
-    """The goal of one session; a frontend may set it as the model does."""
+    """The feature of the goal of one session. A frontend may set it as the model does."""
 
     def __init__(self, setup: SessionSetup) -> None:
         self._resumes = setup.options.resume is not None and not setup.options.fork
         self._thread: Thread
         self._counted = Usage()
+        """The usage of the session that was last reported."""
         self.goal: Goal | None = None
 
     def __call__(self, thread: Thread) -> Extension:
@@ -74,13 +79,16 @@ class Goals:
             around_turn=self._around_turn,
             before_request=self._before_request,
             before_stop=self._before_stop,
-            max_rounds=_ROUNDS,
+            max_rounds=_MAX_ROUNDS,
             sink=self._watch,
         )
 
     @property
     def data(self) -> dict[str, Any] | None:
-        return self.goal and self.goal.data(self._thread.thread_id)
+        """The goal in JSON; None if there is none."""
+        if self.goal is None:
+            return None
+        return self.goal.data(self._thread.thread_id)
 
     def set(
         self,
@@ -88,33 +96,41 @@ class Goals:
         status: Status | None = None,
         token_budget: int | None = None,
     ) -> None:
-        """Make a goal, or change the present one.
+        """Make a goal, or change the present one. What is None stays as it is.
+
+        A new objective takes the place of the old one, keeps what was used so far, and makes the
+        goal active. After a complete goal, a new one begins.
 
         Raises:
             ValueError: the objective is blank, no goal exists to change, or the budget is below 1.
         """
-        now = int(time.time())
         goal = self.goal
         if objective is not None:
-            if not objective.strip():
+            objective = objective.strip()
+            if not objective:
                 raise ValueError("goal objective must not be empty")
             if goal is None or goal.status == "complete":
-                goal = Goal(objective.strip(), created_at=now)
-            goal = replace(goal, objective=objective.strip(), status=status or "active")
+                goal = Goal(objective, created_at=int(time.time()))
+            goal = replace(goal, objective=objective, status="active")
         if goal is None:
             raise ValueError("no goal exists")
         if token_budget is not None and token_budget < 1:
             raise ValueError("a token budget is a whole number above 0")
-        budget = token_budget or goal.token_budget
-        self._change(replace(goal, status=status or goal.status, token_budget=budget))
+        self._change(
+            replace(
+                goal,
+                status=status or goal.status,
+                token_budget=token_budget or goal.token_budget,
+            )
+        )
 
     def clear(self) -> bool:
         """Remove the goal. Returns False if there was none."""
-        was = self.goal
+        if self.goal is None:
+            return False
         self.goal = None
-        if was is not None:
-            self._thread.emit(GoalChanged(None))
-        return was is not None
+        self._thread.emit(GoalChanged(None))
+        return True
 
     async def get_goal(self) -> str:
         """Get the goal of this thread: its status, its budget, and what was used of it."""
@@ -146,6 +162,7 @@ class Goals:
         return self._report()
 
     def _report(self) -> str:
+        """Return the output of the tools: the goal, and the tokens that are left."""
         left = None
         if self.goal is not None and self.goal.token_budget is not None:
             left = max(0, self.goal.token_budget - self.goal.tokens_used)
@@ -153,6 +170,7 @@ class Goals:
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
+        """Continue the goal of a resumed session."""
         path = self._thread.session_file
         if self._resumes and path is not None:
             self.goal = _stored_goal(path)
@@ -161,6 +179,7 @@ class Goals:
 
     @asynccontextmanager
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
+        """Count the time of the turn. A turn that fails or is interrupted stops the goal."""
         began = time.monotonic()
         status: Status = "active"
         try:
@@ -169,19 +188,18 @@ class Goals:
             status = "paused"
             raise
         except CodexError as error:
-            if error.code in QUOTA_CODES:
-                status = "usageLimited"
-            else:
-                status = "blocked"
+            status = "usageLimited" if error.code in QUOTA_CODES else "blocked"
             raise
         finally:
             goal = self.goal
             if goal is not None and goal.status in {"active", "complete"}:
+                if goal.status == "complete":
+                    status = "complete"
                 used_s = goal.time_used_s + time.monotonic() - began
-                ended: Status = status if goal.status == "active" else "complete"
-                self._change(replace(goal, time_used_s=used_s, status=ended))
+                self._change(replace(goal, time_used_s=used_s, status=status))
 
     async def _before_request(self) -> Sequence[Note]:
+        """Tell the model once that the token budget is used up."""
         goal = self.goal
         if goal is None or goal.status != "active" or not self._is_spent(goal):
             return ()
@@ -189,36 +207,28 @@ class Goals:
         return [Note(_SPENT)]
 
     async def _before_stop(self, stop: TurnStop) -> Note | None:
+        """Keep the agent going while the goal is active and neither rounds nor tokens are used up."""
         goal = self.goal
         if goal is None or goal.status != "active":
             return None
-        if self._is_spent(goal) or not stop.rounds_left:
-            self._change(
-                replace(goal, status="budgetLimited" if stop.rounds_left else "paused")
-            )
+        if not stop.rounds_left:
+            self._change(replace(goal, status="paused"))
             return None
-        if goal.token_budget is None:
-            budget = "none"
-        else:
-            budget = f"{goal.token_budget:,}"
-        parts = [
-            '<codex_internal_context source="goal">',
-            instruction_text("goal.md"),
-            f"Tokens used: {goal.tokens_used:,}; budget: {budget}.",
-            f"\n<objective>\n{goal.objective}\n</objective>\n</codex_internal_context>",
-        ]
-        return Note("\n".join(parts))
+        if self._is_spent(goal):
+            self._change(replace(goal, status="budgetLimited"))
+            return None
+        return _round_note(goal)
 
     def _watch(self, event: Event) -> None:
+        """Count the tokens of each response towards an active goal."""
         if not isinstance(event, UsageReported):
             return
         spent = event.total - self._counted
         self._counted = event.total
-        if self.goal is not None and self.goal.status == "active":
-            tokens = spent.total_tokens - spent.cached_input_tokens
-            self._change(
-                replace(self.goal, tokens_used=self.goal.tokens_used + max(0, tokens))
-            )
+        goal = self.goal
+        if goal is not None and goal.status == "active":
+            tokens = max(0, spent.total_tokens - spent.cached_input_tokens)
+            self._change(replace(goal, tokens_used=goal.tokens_used + tokens))
 
     def _is_spent(self, goal: Goal) -> bool:
         return goal.token_budget is not None and goal.tokens_used >= goal.token_budget
@@ -228,13 +238,27 @@ class Goals:
         self._thread.emit(GoalChanged(self.data))
 
 
+def _round_note(goal: Goal) -> Note:
+    """Return the message that begins another round."""
+    budget = "none" if goal.token_budget is None else f"{goal.token_budget:,}"
+    parts = [
+        '<codex_internal_context source="goal">',
+        instruction_text("goal.md"),
+        f"Tokens used: {goal.tokens_used:,}; budget: {budget}.",
+        f"\n<objective>\n{goal.objective}\n</objective>\n</codex_internal_context>",
+    ]
+    return Note("\n".join(parts))
+
+
 def _stored_goal(path: Path) -> Goal | None:
+    """Read the goal of a session file. Returns None if there is none, or it was removed."""
     with path.open("rb") as file:
-        line = next((line for _, line in lines_with(b'{"type":"goal",', file)), None)
+        last_first = (line for _, line in lines_with(b'{"type":"goal",', file))
+        line = next(last_first, None)
     if line is None:
-        data = {}
-    else:
-        data = object_field(object_field(decode_json(line), "payload"), "goal")
+        return None
+    payload = object_field(decode_json(line), "payload")
+    data = object_field(payload, "goal")
     if not data:
         return None
     return Goal(

@@ -19,6 +19,7 @@ from codex_py.protocol.json_fields import JsonObject, as_object, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text
 
 Replaced = dict[EncodedItem, EncodedItem | None]
+"""Items, and the items that are sent in their places; None: nothing is sent."""
 
 _NOTE: Final = input_text("(an image was left out: the provider does not accept it)")
 _HAS_IMAGE: Final = b'"input_image"'
@@ -38,7 +39,9 @@ _FINAL: Final = frozenset(
 )
 """Statuses that are not about the request, whatever their words are."""
 _MAX_SIDE: Final = r"(?i)(\d{3,5}) ?(?:px|pixels?)|(?:dimensions?|width|height|side)[^.\d]{0,60}(\d{3,5})"
+"""The longest side of an image, in pixels, in the words of a server."""
 _MAX_COUNT: Final = r"(?i)at most (\d{1,4}) images?|(?:maximum|max|limit) (?:number )?(?:of )?(\d{1,4}) images?"
+"""The largest number of images in a request, in the words of a server."""
 
 
 def takes_no_images(error: ModelError) -> bool:
@@ -58,16 +61,19 @@ def refused_images(
         items: the items of the request, as in the history.
         known: the replacements so far.
     """
-    if not (_may_be_about_images(error) and means("image", _words(error))):
+    words = _words(error)
+    if not _may_be_about_images(error) or not means("image", words):
         return {}
     with_images = [item for item in items if _HAS_IMAGE in item]
     left = [item for item in with_images if item not in known]
-    chosen = _beyond_count(left, _words(error)) or [
-        item for item in left if _is_unfit(item, _words(error))
-    ]
+    chosen = _beyond_count(left, words)
+    if not chosen:
+        chosen = [item for item in left if _is_unfit(item, words)]
     if not chosen and left and with_images[-1] not in known:
         chosen = left[-1:]
-    return {item: without_images(item) for item in chosen or left}
+    if not chosen:
+        chosen = left
+    return {item: without_images(item) for item in chosen}
 
 
 def without_images(item: EncodedItem) -> EncodedItem:
@@ -87,6 +93,7 @@ def _without_image(part: Any) -> Any:
 
 
 def _words(error: ModelError) -> str:
+    """Return the server's own words, or ours if it said nothing."""
     return error.words or str(error)
 
 
@@ -99,23 +106,25 @@ def _beyond_count(items: Sequence[EncodedItem], words: str) -> Sequence[EncodedI
     found = re.search(_MAX_COUNT, words)
     if found is None:
         return []
-    most = int(found[1] or found[2])
-    return items[: max(0, len(items) - most)]
+    max_count = int(found[1] or found[2])
+    excess = max(0, len(items) - max_count)
+    return items[:excess]
 
 
 def _is_unfit(item: EncodedItem, words: str) -> bool:
     """True if an image of the item is damaged, or has a side beyond a limit that the words name."""
     named = re.finditer(_MAX_SIDE, words)
-    limits = [int(found[1] or found[2]) for found in named]
-    for info in map(_info, _images(json.loads(item))):
+    max_sides = [int(found[1] or found[2]) for found in named]
+    for url in _image_urls(json.loads(item)):
+        info = _info(url)
         if info is None:
             return True
-        if limits and max(info.width, info.height) > min(limits):
+        if max_sides and max(info.width, info.height) > min(max_sides):
             return True
     return False
 
 
-def _images(data: Mapping[str, Any]) -> Sequence[str]:
+def _image_urls(data: Mapping[str, Any]) -> Sequence[str]:
     """Return the URLs of the images of an item."""
     parts: list[Any] = []
     for name in ("content", "output"):
@@ -130,7 +139,7 @@ def _is_image(part: Any) -> bool:
 
 def _info(url: str) -> ImageInfo | None:
     """Read the format and the size of an image in a `data:` URL; None for a damaged image."""
-    encoded = url.partition(";base64,")[2]
+    _, _, encoded = url.partition(";base64,")
     try:
         return image_info(base64.b64decode(encoded))
     except (DamagedImage, ValueError):

@@ -1,8 +1,7 @@
-"""The MCP servers of a session: made from the configuration.
+"""Starts the configured MCP servers of a session, and offers their tools to the model. LIGHT.
 
-Their tools are offered to the model. LIGHT.
-
-Part of the composition root. It and all other MCP modules are imported only if a server is configured.
+Part of the composition root. This and all other MCP modules are imported only if a server is
+configured.
 """
 
 import os
@@ -34,9 +33,9 @@ _INHERITED: Final = frozenset(
 
 
 class McpFeature(McpServers):
-    """The configured servers with their processes, and the tools of theirs that are offered.
+    """The configured servers with their processes and tools.
 
-    A frontend asks this feature for their status.
+    A frontend asks this feature for the status of each server.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
@@ -46,39 +45,42 @@ class McpFeature(McpServers):
         allowed, disabled = config.requirements.held_servers(config.mcp_servers)
         for text in disabled:
             setup.warn(text)
-        self.configs = {name: c for name, c in allowed.items() if c.enabled}
+        self.configs = {
+            name: server for name, server in allowed.items() if server.enabled
+        }
         self._programs = user_programs(config, environment, setup.options.add_dirs)
         self._guardian = Guardian()
-        self._told: set[str] = set()
-        """The servers whose programs were told of."""
-        servers: list[McpServer] = []
-        for name, server in self.configs.items():
-            if server.url is None:
-                transport = self._stdio_transport(server)
-            else:
-                headers = server_headers(name, server, environment, setup.warn)
-                transport = HttpTransport(
-                    server.url, headers, session_auth(config, name)
-                )
-            settings = ServerSettings(
-                name=name,
-                transport=transport,
-                required=server.required,
-                startup_timeout_s=server.startup_timeout_s,
-                tool_timeout_s=server.tool_timeout_s,
-                enabled_tools=server.enabled_tools,
-                disabled_tools=server.disabled_tools,
-            )
-            servers.append(
-                McpServer(
-                    settings,
-                    spawn=partial(self._spawn, name),
-                    elicitor=setup.elicitor,
-                    warn=partial(self._warn_of, settings.name),
-                )
-            )
-        super().__init__(servers)
+        self._warned: set[str] = set()
+        """The servers for which `_warn_of_other_program` has warned."""
+        super().__init__(
+            [self._server(name, server) for name, server in self.configs.items()]
+        )
         self._has_session = False
+
+    def _server(self, name: str, config: McpServerConfig) -> McpServer:
+        """Make a server of its configuration. It is not started."""
+        setup = self._setup
+        if config.url is None:
+            transport = self._stdio_transport(config)
+        else:
+            headers = server_headers(name, config, setup.environment, setup.warn)
+            auth = session_auth(setup.config, name)
+            transport = HttpTransport(config.url, headers, auth)
+        settings = ServerSettings(
+            name=name,
+            transport=transport,
+            required=config.required,
+            startup_timeout_s=config.startup_timeout_s,
+            tool_timeout_s=config.tool_timeout_s,
+            enabled_tools=config.enabled_tools,
+            disabled_tools=config.disabled_tools,
+        )
+        return McpServer(
+            settings,
+            spawn=partial(self._spawn, name),
+            elicitor=setup.elicitor,
+            warn=partial(self._warn_about, name),
+        )
 
     async def aclose(self) -> None:
         """Stop all servers and their processes."""
@@ -87,9 +89,10 @@ class McpFeature(McpServers):
         finally:
             self._guardian.close()
 
-    def _warn_of(self, name: str, text: str) -> None:
-        is_last = text == self.by_name[name].error
-        if is_last and self._is_in_a_file(name):
+    def _warn_about(self, name: str, text: str) -> None:
+        """Pass on a warning of a server. If it failed, name the command that says more."""
+        has_failed = text == self.by_name[name].error
+        if has_failed and self._is_in_a_file(name):
             text += f"\n`codex-py mcp test {name}` says more."
         self._setup.warn(text)
 
@@ -102,25 +105,27 @@ class McpFeature(McpServers):
         )
 
     def _spawn(self, name: str, transport: StdioTransport) -> PipedProcess:
+        """Start the program of a server. Raises an `OSError` if it cannot be started."""
         # Search each time: the program may have been replaced in the meantime.
         start = self._programs.outside(
             transport.argv, transport.environment, transport.cwd
         )
-        self._tell_program(name, transport)
+        self._warn_of_other_program(name, transport)
         return PipedProcess(
             self._guardian, start.argv, cwd=start.cwd, environment=start.environment
         )
 
-    def _tell_program(self, name: str, transport: StdioTransport) -> None:
+    def _warn_of_other_program(self, name: str, transport: StdioTransport) -> None:
         """Warn once if a shell would start another program than this one."""
         note = self._programs.passed_over_note(
             transport.argv[0], transport.environment, f"the MCP server `{name}`"
         )
-        if note is not None and name not in self._told:
-            self._told.add(name)
+        if note is not None and name not in self._warned:
+            self._warned.add(name)
             self._setup.warn(note)
 
     def _stdio_transport(self, server: McpServerConfig) -> StdioTransport:
+        """Describe the start of a server's program: words, folder and variables."""
         assert server.command is not None
         wanted = _INHERITED | set(server.env_vars)
         inherited = {
@@ -128,9 +133,8 @@ class McpFeature(McpServers):
             for name, value in self._setup.environment.items()
             if name in wanted or name.startswith("LC_")
         }
-        if server.cwd is None:
-            cwd = self._programs.cwd()
-        else:
+        cwd = self._programs.cwd()
+        if server.cwd is not None:
             cwd = Path(os.path.normpath(self._setup.config.cwd / server.cwd))
         argv = (server.command, *server.args)
         return StdioTransport(argv, cwd, {**inherited, **server.env})
@@ -139,10 +143,9 @@ class McpFeature(McpServers):
         # Tools that a search finds are offered to the thread that searched.
         catalogue = McpCatalogue(self)
         # The first session owns the servers. Later calls come from its children.
+        around_session = self._around_session
         if self._has_session:
             around_session = nullcontext
-        else:
-            around_session = self._around_session
         self._has_session = True
 
         def find_tool() -> ToolFinder:
@@ -160,6 +163,7 @@ class McpFeature(McpServers):
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
+        """Start the servers, wait for those that are required, and stop all at the end."""
         self.start()
         try:
             await self.require()
@@ -170,7 +174,7 @@ class McpFeature(McpServers):
             await self.aclose()
 
     def _wrap_model(self, catalogue: McpCatalogue, model: ModelStream) -> ModelStream:
-        """Requests that offer tools wait for the servers and offer theirs."""
+        """Let requests that offer tools wait for the servers, and offer their tools too."""
 
         @asynccontextmanager
         async def stream(
@@ -199,7 +203,7 @@ def server_headers(
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> dict[str, str]:
-    """Make the headers of every request to a server with a URL.
+    """Return the headers of every request to a server with a URL.
 
     Warns if the variable of its token is not set.
     """
@@ -208,13 +212,13 @@ def server_headers(
         value = environment.get(variable)
         if value:
             headers[header] = value
-    variable = config.bearer_token_env_var
-    if variable is not None:
-        token = environment.get(variable)
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        else:
-            warn(
-                f"MCP server `{name}`: its `bearer_token_env_var` {variable!r} is not set"
-            )
+    token_variable = config.bearer_token_env_var
+    if token_variable is None:
+        return headers
+    token = environment.get(token_variable)
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    else:
+        problem = f"its `bearer_token_env_var` {token_variable!r} is not set"
+        warn(f"MCP server `{name}`: {problem}")
     return headers

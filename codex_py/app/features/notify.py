@@ -1,13 +1,14 @@
 """`notify`: starts a program of the user after each completed turn, as Codex does. LIGHT.
 
-Part of the composition root. The last argument of the program is a JSON object with the turn, its prompts and its
-answer.
+Part of the composition root. The last argument of the program is a JSON object with the turn, its
+prompts and its answer.
 """
 
 import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import UserPrograms, user_programs
@@ -15,11 +16,16 @@ from codex_py.protocol.event_items import AgentMessage
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnStarted
 from codex_py.protocol.extension import Extension, Thread
 
+_MAX_ARGUMENT_BYTES: Final = 120_000
+"""The limit of the last argument. Linux takes 131,071 bytes in one argument."""
+_MAX_TEXT_CHARS: Final = 4_000
+"""The limit of each text if all texts together are too long."""
+
 
 def program_problem(
     argv: Sequence[str], environment: Mapping[str, str], programs: UserPrograms
 ) -> str | None:
-    """Return a warning if the program cannot be found, or another one than in a shell; else None."""
+    """Return a warning if the program is not found, or is another one than in a shell; else None."""
     try:
         found = programs.find(argv[0], environment, programs.cwd())
     except FileNotFoundError as error:
@@ -34,14 +40,8 @@ def program_problem(
     return f"{note}."
 
 
-_MAX_ARGUMENT = 120_000
-"""The bytes of the argument. Linux takes 131,071 in one argument."""
-_MAX_TEXT = 4_000
-"""The characters of each text if all texts together are too long."""
-
-
 class TurnNotifier:
-    """Starts the program. The session does not wait for it, and discards its output."""
+    """Starts the program after each turn. The session does not wait for it, and discards its output."""
 
     def __init__(self, setup: SessionSetup) -> None:
         assert setup.config.notify
@@ -81,6 +81,7 @@ class TurnNotifier:
     def _start(
         self, thread_id: str, turn_id: str, prompts: list[str], answer: str | None
     ) -> None:
+        """Start the program, and leave it running."""
         message = {
             "type": "agent-turn-complete",
             "thread-id": thread_id,
@@ -91,26 +92,21 @@ class TurnNotifier:
             "last-assistant-message": answer,
         }
         text = _json(message)
-        if len(text.encode(errors="replace")) > _MAX_ARGUMENT:
+        if len(text.encode(errors="replace")) > _MAX_ARGUMENT_BYTES:
             # If there are many prompts, the last one is kept.
-            message |= {
-                "input-messages": [_shortened(prompt) for prompt in prompts[-1:]],
-                "last-assistant-message": answer and _shortened(answer),
-            }
+            message["input-messages"] = [_shortened(prompt) for prompt in prompts[-1:]]
+            if answer is not None:
+                message["last-assistant-message"] = _shortened(answer)
             text = _json(message)
         try:
-            process = self._programs.start(
-                [*self._argv, text], self._environment
-            ).detached()
+            start = self._programs.start([*self._argv, text], self._environment)
+            process = start.detached()
         except (OSError, ValueError):
             # The user was warned when the session began.
             return
         # Without a `wait`, the process would stay as a zombie.
-        threading.Thread(
-            target=process.wait,
-            name="notify",
-            daemon=True,
-        ).start()
+        waiting = threading.Thread(target=process.wait, name="notify", daemon=True)
+        waiting.start()
 
 
 def _json(message: Mapping[str, object]) -> str:
@@ -118,7 +114,7 @@ def _json(message: Mapping[str, object]) -> str:
 
 
 def _shortened(text: str) -> str:
-    left_out = len(text) - _MAX_TEXT
+    left_out = len(text) - _MAX_TEXT_CHARS
     if left_out <= 0:
         return text
-    return f"{text[:_MAX_TEXT]}… [{left_out} more characters]"
+    return f"{text[:_MAX_TEXT_CHARS]}… [{left_out} more characters]"

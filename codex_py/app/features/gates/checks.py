@@ -17,61 +17,59 @@ def judge_changes(
     """Pair each gate that looks at changes with the reason why it fails, or None if it passes.
 
     Args:
-        cwd: absolute.
+        cwd: the folder of the session, absolute.
     """
     # An unseen folder that became ignored may hide something, but it is not work.
     unseen = [path for path in changes.unseen if not path.endswith("/")]
     if settings.require_change:
-        yield (
-            "require-change",
-            None if changes.files or unseen else "nothing was changed",
-        )
+        is_changed = changes.files or unseen
+        yield "require-change", None if is_changed else "nothing was changed"
     if settings.forbid_path:
-        paths = [
-            path for file in changes.files for path in {file.path, file.destination}
-        ]
-        top = os.path.realpath(cwd)
-        names = [os.path.relpath(path, top) for path in paths]
-        names += [os.path.relpath(path, top) for path in changes.unseen]
+        names = _changed_names(changes, cwd)
         for pattern in settings.forbid_path:
             forbidden = list(changed_in(pattern, names, cwd))
+            reason = None
             if forbidden:
                 reason = f"{some_of(forbidden, 5)} must stay as it was"
-            else:
-                reason = None
             yield f"forbid-path: {pattern}", reason
-    most = settings.max_diff_lines
-    if most is not None:
+    limit = settings.max_diff_lines
+    if limit is not None:
         lines = None if unseen else changed_lines(changes.diff)
+        reason = None
         if lines is None:
-            yield "max-diff-lines", "the changed lines of a file cannot be counted"
-        else:
-            yield (
-                "max-diff-lines",
-                None if lines <= most else f"{lines} lines; at most {most}",
-            )
+            reason = "the changed lines of a file cannot be counted"
+        elif lines > limit:
+            reason = f"{lines} lines; at most {limit}"
+        yield "max-diff-lines", reason
 
 
-def changed_in(
-    pattern: str,
-    names: Iterable[str],
-    cwd: Path,
-) -> Iterator[str]:
-    """Return the names that a pattern matches, as in `.gitignore`.
+def _changed_names(changes: TreeChanges, cwd: Path) -> list[str]:
+    """Return the paths of all changed and unseen files, relative to `cwd`."""
+    paths: list[str | Path] = []
+    for file in changes.files:
+        paths += {file.path, file.destination}
+    paths += changes.unseen
+    top = os.path.realpath(cwd)
+    return [os.path.relpath(path, top) for path in paths]
+
+
+def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
+    """Yield the names that a pattern matches, as in `.gitignore`.
 
     A pattern without a slash matches a name at any depth, and a folder matches with everything in
     it. `*` matches slashes too: a pattern that forbids should rather forbid too much.
     """
-    wanted = os.path.normpath(pattern).removeprefix(f"{cwd}/").strip("/")
-    # An empty pattern, as of a variable that was not set, forbids everything.
-    wanted = "*" if wanted in {"", "."} else wanted
-    is_deep = wanted.startswith("**/") or "/" not in pattern.rstrip("/")
-    wanted = wanted.removeprefix("**/")
-    patterns = [wanted, f"{wanted}/*"]
+    relative = os.path.normpath(pattern).removeprefix(f"{cwd}/").strip("/")
+    if relative in {"", "."}:
+        # An empty pattern, as of a variable that was not set, forbids everything.
+        relative = "*"
+    is_deep = relative.startswith("**/") or "/" not in pattern.rstrip("/")
+    relative = relative.removeprefix("**/")
+    globs = [relative, f"{relative}/*"]
     if is_deep:
-        patterns += [f"*/{each}" for each in patterns]
+        globs += [f"*/{each}" for each in globs]
     for name in names:
-        if any(fnmatchcase(name, each) for each in patterns):
+        if any(fnmatchcase(name, each) for each in globs):
             yield name
 
 

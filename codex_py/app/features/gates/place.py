@@ -13,11 +13,12 @@ from codex_py.filesystem.private import make_private
 from codex_py.filesystem.repository import own_repository
 
 _PROBE: Final = bytes(64 * 1024)
+"""The contents of the file that is written to find out whether a folder can be written to."""
 
 
 @contextmanager
 def place_of_copies(config: Config) -> Generator[Path]:
-    """Return the home, or a folder in the repository if the home cannot be written to.
+    """Yield the home, or a folder in the repository if the home cannot be written to.
 
     The folder in the repository is removed at the end. Commands in a sandbox can write to neither.
 
@@ -34,26 +35,28 @@ def place_of_copies(config: Config) -> Generator[Path]:
         yield config.home
         return
     with ExitStack() as stack:
-        root = project_root(config.cwd, (".git",))
         try:
-            if root is None:
-                raise FileNotFoundError(f"{config.cwd} is in no git repository")
-            repository = own_repository(root).folder
-            prefix = "codex-py-copies."
-            place = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix=prefix, dir=repository)
-            )
-            _probe(Path(place))
+            temporary = _folder_in_repository(config.cwd)
+            place = Path(stack.enter_context(temporary))
+            _probe(place)
         except (OSError, ValueError, CodexError) as error:
             raise ConfigError(
                 f"gates that look at changes need a place for a copy of the work tree: {problem};"
                 f" the repository cannot be used either: {error}"
             ) from error
-        yield Path(place)
+        yield place
+
+
+def _folder_in_repository(cwd: Path) -> tempfile.TemporaryDirectory[str]:
+    root = project_root(cwd, (".git",))
+    if root is None:
+        raise FileNotFoundError(f"{cwd} is in no git repository")
+    repository = own_repository(root).folder
+    return tempfile.TemporaryDirectory(prefix="codex-py-copies.", dir=repository)
 
 
 def _probe(folder: Path) -> None:
-    """Raises an `OSError` if nothing can be written there, as on a full disk."""
+    """Write to a file in the folder. Raises an `OSError` if that fails, as on a full disk."""
     make_private(folder)
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(_PROBE)

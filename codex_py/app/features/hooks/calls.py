@@ -1,16 +1,17 @@
 """Runs hooks around calls and approvals. They see the names and arguments that Codex 0.171 gives them."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, runtime_checkable
 
-from codex_py.app.features.hooks.runs import HookRuns, notes_of, stop_reason
+from codex_py.app.features.hooks.runs import HookRun, HookRuns, notes_of, stop_reason
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.calls import read_report
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.json_fields import json_object
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
     AGENT_TOOLS,
     AGENTS_NAMESPACE,
@@ -23,7 +24,9 @@ from codex_py.protocol.tools import (
 
 _COMMAND_FIELDS: Final[Mapping[str, str]] = {
     "exec_command": "cmd",
-    **dict.fromkeys(("shell_command", "shell", "local_shell"), "command"),
+    "shell_command": "command",
+    "shell": "command",
+    "local_shell": "command",
     "write_stdin": "chars",
     "apply_patch": "input",
 }
@@ -51,68 +54,56 @@ class HookedCalls:
         """The hook input of commands that continue in the background, by process id."""
 
     async def __call__(self, use: ToolUse) -> ToolOutput:
-        given = _given(use)
-        is_typed = use.tool.name == "write_stdin"
+        hook_input = _hook_input(use)
+        is_input = use.tool.name == "write_stdin"
         # A call that only waits continues the call before it.
-        is_poll = is_typed and not use.params.chars
-        if is_poll:
-            runs = []
-        else:
-            runs = await self._run("PreToolUse", **given)
+        is_poll = is_input and not use.params.chars
+        runs: Sequence[HookRun] = []
+        if not is_poll:
+            runs = await self._run("PreToolUse", **hook_input)
         notes = notes_of(runs)
         reason = stop_reason(runs)
         if reason is not None:
-            text = _refused(given, reason)
-            cause = "a PreToolUse hook does not allow it"
-            refusal = CallRefused(text, code="ApprovalDenied", cause=cause)
-            return ToolOutput(
-                text,
-                success=False,
-                error_code=refusal.code,
-                refusal=refusal,
-                notes=notes,
-            )
-        rewrites = [run for run in runs if run.answer.updated_input is not None]
-        if rewrites:
-            # As in Codex, the input of the hook that ended last is used.
-            last = (
-                max(rewrites, key=lambda run: run.ended_at).answer.updated_input or {}
-            )
-            use = _rewritten(use, last)
-            given = _given(use, last)
+            return _refused_output(hook_input, reason, notes)
+        updated = _updated_input(runs)
+        if updated is not None:
+            use = _rewritten(use, updated)
+            hook_input = _hook_input(use, updated)
         output = await self._dispatch(use)
         output = replace(output, notes=(*notes, *output.notes))
-        if output.error_code is None and is_typed:
-            given = self._commands.pop(str(use.params.session_id), None)
-        if given is None:
+        if output.error_code is not None:
             return output
-        return await self._after(given, output)
+        if is_input:
+            # The hooks after the call see the command that got the input.
+            command = self._commands.pop(str(use.params.session_id), None)
+            if command is None:
+                return output
+            hook_input = command
+        return await self._after(hook_input, output)
 
-    async def _after(self, given: dict[str, Any], output: ToolOutput) -> ToolOutput:
+    async def _after(
+        self, hook_input: dict[str, Any], output: ToolOutput
+    ) -> ToolOutput:
         """Run the `PostToolUse` hooks of a call that did its work.
 
         A command counts once it has ended, with any exit code.
         """
-        if output.error_code is not None:
-            return output
-        name = given["tool_name"]
-        if (
-            name == "Bash"
-            and (process := read_report(output.text).process_id) is not None
-        ):
-            self._commands[process] = given
-            return output
-        runs = await self._run(
-            "PostToolUse", **given, tool_response=_response(name, output)
-        )
-        reasons = list(filter(None, (stop_reason([run]) for run in runs)))
+        name = hook_input["tool_name"]
+        if name == "Bash":
+            process_id = read_report(output.text).process_id
+            if process_id is not None:
+                self._commands[process_id] = hook_input
+                return output
+        response = _tool_response(name, output)
+        runs = await self._run("PostToolUse", **hook_input, tool_response=response)
+        reasons = [*filter(None, (stop_reason([run]) for run in runs))]
         if reasons:
             output = replace(output, text="\n\n".join(reasons), content=None)
         return replace(output, notes=(*output.notes, *notes_of(runs)))
 
 
 class HookedApprover:
-    """Lets `PermissionRequest` hooks decide about an approval; otherwise the user decides."""
+    """An `Approver` that runs the hooks before the user is asked."""
 
     def __init__(self, runs: HookRuns, approver: Approver) -> None:
         self._run = runs.run
@@ -120,7 +111,7 @@ class HookedApprover:
 
     async def review(self, request: ApprovalRequest) -> Review:
         """Let `PermissionRequest` hooks decide; otherwise ask the user."""
-        runs = await self._run("PermissionRequest", **_asked(request))
+        runs = await self._run("PermissionRequest", **_approval_input(request))
         reason = stop_reason(runs)
         if reason is not None:
             return Review(ReviewDecision.DENIED, reason)
@@ -129,18 +120,20 @@ class HookedApprover:
         return await self._approver.review(request)
 
 
-def _given(use: ToolUse, rewritten: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _hook_input(
+    use: ToolUse, rewritten: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the hook input for a call. `rewritten`: the arguments that replace the model's."""
     name = use.tool.name
-    if rewritten is None:
-        arguments = _arguments(use.call)
-    else:
-        arguments = rewritten
+    arguments = _arguments(use.call) if rewritten is None else rewritten
     field = _COMMAND_FIELDS.get(name)
     if field is not None:
-        value = getattr(use.params, field)
-        arguments = {"command": value if isinstance(value, str) else shlex.join(value)}
-        name = name if name == "apply_patch" else "Bash"
+        command = getattr(use.params, field)
+        if not isinstance(command, str):
+            command = shlex.join(command)
+        arguments = {"command": command}
+        if name != "apply_patch":
+            name = "Bash"
     elif isinstance(use.tool, OfServer):
         name = f"{MCP_PREFIX}{use.tool.server}__{name}"
         arguments = use.params.root
@@ -150,6 +143,7 @@ def _given(use: ToolUse, rewritten: Mapping[str, Any] | None = None) -> dict[str
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Any]:
+    """Return the arguments as the model gave them."""
     match call.payload:
         case FunctionPayload(arguments):
             return json_object(arguments)
@@ -159,16 +153,34 @@ def _arguments(call: ToolCall) -> Mapping[str, Any]:
             return {}
 
 
-def _refused(given: Mapping[str, Any], reason: str) -> str:
+def _refused_output(
+    hook_input: Mapping[str, Any], reason: str, notes: tuple[Note, ...]
+) -> ToolOutput:
     """Return the output of a call that a hook refuses, in Codex's wording."""
-    name = given["tool_name"]
+    name = hook_input["tool_name"]
+    text = f"Tool call blocked by PreToolUse hook: {reason}. Tool: {name}"
     if name in {"Bash", "apply_patch"}:
-        command = given["tool_input"]["command"]
-        return f"Command blocked by PreToolUse hook: {reason}. Command: {command}"
-    return f"Tool call blocked by PreToolUse hook: {reason}. Tool: {name}"
+        command = hook_input["tool_input"]["command"]
+        text = f"Command blocked by PreToolUse hook: {reason}. Command: {command}"
+    cause = "a PreToolUse hook does not allow it"
+    refusal = CallRefused(text, code="ApprovalDenied", cause=cause)
+    return ToolOutput(
+        text, success=False, error_code=refusal.code, refusal=refusal, notes=notes
+    )
 
 
-def _response(name: str, output: ToolOutput) -> Any:
+def _updated_input(runs: Sequence[HookRun]) -> Mapping[str, Any] | None:
+    """Return the arguments that a hook gave the call; None if it keeps the model's."""
+    rewrites = [run for run in runs if run.answer.updated_input is not None]
+    if not rewrites:
+        return None
+    # As in Codex, the input of the hook that ended last is used.
+    last = max(rewrites, key=lambda run: run.ended_at)
+    return last.answer.updated_input
+
+
+def _tool_response(name: str, output: ToolOutput) -> Any:
+    """Return the result of a call as `PostToolUse` hooks see it."""
     if name == "Bash":
         return read_report(output.text).text
     if not name.startswith(MCP_PREFIX):
@@ -197,10 +209,8 @@ def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
         command = updated.get("command")
         if not isinstance(command, str):
             raise ValueError("`command` is missing")
-        if isinstance(getattr(use.params, field), str):
-            value = command
-        else:
-            value = shlex.split(command)
+        takes_words = not isinstance(getattr(use.params, field), str)
+        value = shlex.split(command) if takes_words else command
         return replace(use, params=replace(use.params, **{field: value}))
     except ValueError as error:
         raise ToolError(
@@ -209,14 +219,15 @@ def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
         ) from error
 
 
-def _asked(request: ApprovalRequest) -> dict[str, Any]:
-    """Return the hook input for a question."""
-    name, given = request.tool or ("apply_patch", {"command": request.summary})
+def _approval_input(request: ApprovalRequest) -> dict[str, Any]:
+    """Return the hook input for an approval. A command is shown without the shell that runs it."""
+    name, arguments = request.tool or ("apply_patch", {"command": request.summary})
     if request.kind == "command":
         name = "Bash"
         match shlex.split(request.summary):
             case [_, "-c" | "-lc", script]:
-                given = {"command": script}
+                arguments = {"command": script}
             case _:
                 pass
-    return {"tool_name": name, "tool_input": {**given, "description": request.reason}}
+    tool_input = {**arguments, "description": request.reason}
+    return {"tool_name": name, "tool_input": tool_input}

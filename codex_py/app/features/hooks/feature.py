@@ -30,19 +30,24 @@ _MAX_ROUNDS: Final = 20
 
 
 class HooksFeature:
-    """The feature of the configured hooks."""
+    """The feature of the configured hooks.
+
+    Attributes:
+        hooks: the hooks of the session at the top. A frontend replaces them when the user has
+            decided to trust or refuse some.
+
+    Args:
+        parent: the feature of the parent; None for the session at the top.
+    """
 
     def __init__(
         self, setup: SessionSetup, parent: "HooksFeature | None" = None
     ) -> None:
         self._setup = setup
         self._parent = parent
-        if parent:
-            self.hooks = Hooks()
-        else:
+        self.hooks = Hooks()
+        if parent is None:
             self.hooks = find_hooks(setup.config, setup.environment)
-        """The hooks of the session at the top. A frontend replaces them when the user has decided
-        to trust or refuse some."""
         for warning in self.hooks.warnings:
             setup.warn(warning)
         new = self.hooks.to_review
@@ -59,36 +64,31 @@ class HooksFeature:
         return HooksFeature(setup, self)
 
     def may_run(self) -> list[Hook]:
-        """The hooks that are trusted or need no trust."""
+        """Return the hooks that are trusted, or all that are not refused if trust is bypassed."""
         if self._parent is not None:
             return self._parent.may_run()
-        is_bypassed = self._setup.options.bypass_hook_trust
-        if is_bypassed:
-            states = {"trusted", "new", "changed"}
-        else:
-            states = {"trusted"}
+        states = {"trusted"}
+        if self._setup.options.bypass_hook_trust:
+            states |= {"new", "changed"}
         return [hook for hook in self.hooks.found if hook.state in states]
 
     def __call__(self, thread: Thread) -> Extension:
         runs = HookRuns(self.may_run, self._setup, thread)
-        at = _SessionEvents(runs, self._setup, thread)
+        events = _SessionEvents(runs, self._setup, thread)
+        max_rounds = self._setup.config.settings.hooks.stop_rounds
+        if max_rounds is None:
+            max_rounds = _MAX_ROUNDS
         return Extension(
             wrap_dispatch=partial(HookedCalls, runs),
             wrap_approver=partial(HookedApprover, runs),
-            context=at.context,
-            before_prompt=at.before_prompt,
-            before_stop=at.before_stop,
-            max_rounds=self._max_rounds(),
-            around_turn=at.around_turn,
-            around_compaction=at.around_compaction,
-            around_session=at.around_session,
+            context=events.context,
+            before_prompt=events.before_prompt,
+            before_stop=events.before_stop,
+            max_rounds=max_rounds,
+            around_turn=events.around_turn,
+            around_compaction=events.around_compaction,
+            around_session=events.around_session,
         )
-
-    def _max_rounds(self) -> int:
-        own = self._setup.config.settings.hooks.stop_rounds
-        if own is None:
-            return _MAX_ROUNDS
-        return own
 
 
 class _SessionEvents:
@@ -106,17 +106,18 @@ class _SessionEvents:
         self._is_child = setup.options.parent is not None
         options = setup.options
         is_resumed = options.resume is not None or options.resume_last
+        self._source = "startup"
+        """The way in which the session began, for hooks; empty once hooks were told."""
         if is_resumed:
             self._source = "resume"
         elif options.cleared:
             self._source = "clear"
-        else:
-            self._source = "startup"
-        """The way in which the session began, for hooks; empty once hooks were told."""
         self._first_notes: Sequence[Note] = ()
+        """The notes of the hooks at the start of the session, until the context takes them."""
 
     @asynccontextmanager
     async def around_session(self) -> AsyncGenerator[None]:
+        """Run `SessionEnd` hooks if hooks were told of the start, and stop background hooks."""
         try:
             yield
         finally:
@@ -128,6 +129,7 @@ class _SessionEvents:
 
     @asynccontextmanager
     async def around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
+        """Run `Interrupt` hooks if the turn is interrupted."""
         try:
             if turn.prompt is None:
                 await self._start_session()
@@ -138,41 +140,40 @@ class _SessionEvents:
             raise
 
     def context(self, _: Occasion) -> Sequence[Note]:
+        """Return the notes of the hooks at the start of the session, once."""
         notes = self._first_notes
         self._first_notes = ()
         return notes
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
+        """Run `UserPromptSubmit` hooks, in the first turn after those of the session's start."""
         # The hooks run here because the prompt is kept if the user interrupts them.
         await self._start_session()
         runs = await self._run("UserPromptSubmit", prompt=prompt.text)
-        _skip_if_ended(runs, "the prompt")
+        _skip_if_stopped(runs, "the prompt")
         return notes_of(runs)
 
     async def before_stop(self, stop: TurnStop) -> Note | StopOverridden | None:
-        """Turn each refusal into a message, and all of them into one more round."""
-        event, name = (
-            ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
-        )
+        """Run the `Stop` hooks. If some refuse, begin one more round, with a message of each."""
         runs = await self._run(
-            event,
+            "SubagentStop" if self._is_child else "Stop",
             stop_hook_active=stop.rounds > 0,
             last_assistant_message=stop.last_message,
         )
-        refusals = [(run, run.answer.refusal) for run in runs if run.answer.refusal]
-        if not refusals or any(run.answer.stop for run in runs):
+        reasons = [run.answer.refusal for run in runs if run.answer.refusal]
+        if not reasons or any(run.answer.stop for run in runs):
             return None
         if not stop.rounds_left:
-            return StopOverridden(
-                stop.rounds, "\n".join(reason for _, reason in refusals)
-            )
-        first, *others = [_hook_prompt(name, *refusal) for refusal in refusals]
-        for note in others:
+            return StopOverridden(stop.rounds, "\n".join(reasons))
+        name = "subagent-stop" if self._is_child else "stop"
+        notes = [_refusal_note(name, run) for run in runs if run.answer.refusal]
+        for note in notes[1:]:
             self._thread.tell(note)
-        return first
+        return notes[0]
 
     @asynccontextmanager
     async def around_compaction(self, compaction: Compaction) -> AsyncGenerator[None]:
+        """Run the hooks before a compaction and after it. Those before it may end the turn."""
         trigger = compaction.trigger
         reason = stop_reason(await self._run("PreCompact", trigger=trigger))
         if reason is not None:
@@ -183,35 +184,35 @@ class _SessionEvents:
         yield
         await self._run("PostCompact", trigger=trigger)
         if not self._is_child:
-            for note in await self._start("compact"):
+            for note in await self._run_start_hooks("compact"):
                 self._thread.tell(note)
 
     async def _start_session(self) -> None:
+        """Tell hooks of the start of the session, if this is the first turn."""
         source = self._source
         self._source = ""
         if source:
-            self._first_notes = await self._start(source)
+            self._first_notes = await self._run_start_hooks(source)
 
-    async def _start(self, source: str) -> Sequence[Note]:
+    async def _run_start_hooks(self, source: str) -> Sequence[Note]:
         if self._is_child:
             return notes_of(await self._run("SubagentStart"))
         runs = await self._run("SessionStart", source=source)
-        _skip_if_ended(runs, "the turn")
+        _skip_if_stopped(runs, "the turn")
         return notes_of(runs)
 
 
-def _skip_if_ended(runs: Sequence[HookRun], what: str) -> None:
+def _skip_if_stopped(runs: Sequence[HookRun], what: str) -> None:
+    """Raise `TurnSkipped` if a hook refuses or stops."""
     reason = stop_reason(runs)
     if reason is not None:
         raise TurnSkipped(f"A {runs[0].hook.event} hook stopped {what}: {reason}")
 
 
-def _hook_prompt(
-    name: str,
-    run: HookRun,
-    reason: str,
-) -> Note:
+def _refusal_note(name: str, run: HookRun) -> Note:
+    """Return the message of a `Stop` hook to the model. The reason cannot close the tag."""
+    assert run.answer.refusal is not None
     entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-    reason = reason.translate(str.maketrans(entities))
+    reason = run.answer.refusal.translate(str.maketrans(entities))
     run_id = f"{name}:{run.hook.number}:{run.hook.source}"
     return Note(f'<hook_prompt hook_run_id="{run_id}">{reason}</hook_prompt>', "user")
