@@ -1,7 +1,8 @@
 """Starts the programs of one agent, and kills them if the agent itself is killed.
 
-SIGKILL leaves no time to clean up. So a child waits until our end of a pipe closes, which the kernel does however
-we end.
+SIGKILL leaves an agent no time to clean up. So a child process, the guardian, waits for the end of
+a pipe that only the agent holds open: the kernel closes it, however the agent ends. Then the
+guardian kills the programs.
 """
 
 import os
@@ -14,14 +15,17 @@ from pathlib import Path
 
 from codex_py.process.child import Child, kill_marked
 
-_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+_KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 _VARIABLE = "CODEX_PY_PROCESS"
-"""The variable that marks every program, each with a value of its own."""
+"""The variable that marks every program; each program has its own value."""
 
-# `+N`: the leader of group N runs. `=N`: it was reaped and members are left; if there is a process N at the end,
-# the id belongs to a stranger. `-N`: nothing is left. At the end of the pipe, all listed groups are killed, and
-# then, if /proc shows environments, every process with our mark, whatever its group. One that calls `execve` just then
-# has no environment for a moment: several looks find it.
+# The guardian reads lines. `+N`: the leader of group N runs. `=N`: the leader was reaped, and
+# members are left; if there is a process N at the end, the id belongs to a stranger. `-N`: nothing
+# is left of the group.
+#
+# At the end of the pipe, it kills all listed groups. Then, if /proc shows environments, it kills
+# every process with our mark, whatever its group. A process that just calls `execve` has no
+# environment for a moment, so it looks several times.
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM
 running=' ' orphaned=' '
@@ -44,8 +48,10 @@ done
 
 
 class Guardian:
-    """Starts and watches programs. Its child process outlives us by a moment; starting that takes
-    about 1 ms."""
+    """Starts programs, and tells the guardian process which groups to kill.
+
+    The guardian process outlives us by a moment. Starting it takes about 1 ms.
+    """
 
     def __init__(self) -> None:
         self._token = os.urandom(8).hex()  # `secrets` takes 8 ms to import
@@ -55,6 +61,7 @@ class Guardian:
         self._child: subprocess.Popen[bytes] | None = None
         self._pipe = -1
         self._listed: dict[int, str] = {}
+        """The state that the guardian process knows of each group: `+` or `=`; see `_SCRIPT`."""
 
     def spawn(
         self,
@@ -70,13 +77,14 @@ class Guardian:
         """Start a program.
 
         Args:
-            stdin, stdout, stderr: descriptors, or as for `subprocess`.
-            prepare: runs in the child before the program. It turns vfork into fork, whose cost grows with our
-                memory (11 ms at 300 MB).
+            stdin, stdout, stderr: descriptors, or constants of `subprocess`.
+            prepare: called in the child before the program runs. It needs fork instead of vfork,
+                whose cost grows with our memory (11 ms at 300 MB).
 
         Raises:
-            OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
-            ValueError: an argument has a NUL or a character that the file system's encoding lacks.
+            OSError: the program cannot be started; if that is due to the directory, `filename` is
+                `cwd`.
+            ValueError: an argument has a NUL, or a character that the file system's encoding lacks.
         """
         if self._child is None:
             self._start()
@@ -99,23 +107,28 @@ class Guardian:
         return child
 
     def reaped(self, child: Child) -> bool:
-        """Keep watching the rest of the group of a child that was reaped; False if nothing is left
-        of it."""
+        """Note that a child was reaped; False if nothing is left of its group.
+
+        As long as something is left, it is still watched.
+        """
         has_members = child.has_members()
-        self._tell("=" if has_members else "-", child.id)
+        if has_members:
+            self._tell("=", child.id)
+        else:
+            self._tell("-", child.id)
         return has_members
 
     def forget(self, child: Child) -> None:
-        """Stop watching the group of a child, which has no living members."""
+        """Stop watching the group of a child. The group must have no living members."""
         self._tell("-", child.id)
 
     def kill_all(self) -> None:
-        """SIGKILL all programs and all that they started."""
+        """Send SIGKILL to all programs, and to all that they started."""
         if self._child is not None:
             kill_marked(self._mark)
 
     def close(self) -> None:
-        """End the guardian without killing the programs that it watches."""
+        """End the guardian process without killing the programs that it watches."""
         self._listed.clear()
         self._stop()
 
@@ -126,8 +139,9 @@ class Guardian:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            # In a session of its own and without our environment: if this agent is itself the command of
-            # another agent, the other guardian must not kill this one before its work is done.
+            # In a session of its own and without our environment: if this agent is itself the
+            # command of another agent, the other guardian must not find and kill this one before
+            # its work is done.
             start_new_session=True,
             env={"PATH": os.defpath},
             cwd="/",
@@ -137,6 +151,7 @@ class Guardian:
         os.set_blocking(self._pipe, False)
 
     def _tell(self, state: str, group: int) -> None:
+        """Tell the guardian process about a group. The states are those of `_SCRIPT`."""
         if self._listed.get(group) == state:
             return
         if state == "-":
@@ -146,21 +161,23 @@ class Guardian:
         if self._child is None:
             return
         try:
-            os.write(self._pipe, b"%b%d\n" % (state.encode(), group))
+            os.write(self._pipe, f"{state}{group}\n".encode())
         except (BrokenPipeError, BlockingIOError):
-            # It was killed, or stopped until the pipe was full: a new one gets the whole list.
-            self._stop()
-            self._start()
-            whole = "".join(
-                f"{state}{group}\n" for group, state in self._listed.items()
-            )
-            os.write(self._pipe, whole.encode())
+            # The guardian process was killed, or stopped until the pipe was full.
+            self._replace()
+
+    def _replace(self) -> None:
+        """Start a new guardian process, and tell it the whole list."""
+        self._stop()
+        self._start()
+        lines = [f"{state}{group}\n" for group, state in self._listed.items()]
+        os.write(self._pipe, "".join(lines).encode())
 
     def _stop(self) -> None:
         if self._child is None:
             return
         with self._child:
-            # Killed before the pipe closes, which it would take for our death.
+            # Kill it before the pipe closes: it would take that for our death.
             self._child.kill()
             self._child.wait()
         self._child = None
@@ -168,15 +185,18 @@ class Guardian:
 
 @contextmanager
 def _default_keyboard_signals() -> Generator[None]:
-    """Let commands that are started meanwhile be interrupted by the keyboard, even if we ignore that ourselves.
+    """Start commands such that the keyboard can interrupt them, even if we ignore its signals.
 
-    A shell without job control starts `codex-py exec … &` with these signals ignored. Every command inherits
-    that, and shells cannot undo it. A signal that is caught is reset in a command.
+    A shell without job control starts `codex-py exec … &` with these signals ignored. Every command
+    inherits that, and shells cannot undo it. A signal that is caught is reset in a command.
     """
     ignored = [
-        number for number in _KEYBOARD if signal.getsignal(number) is signal.SIG_IGN
+        number
+        for number in _KEYBOARD_SIGNALS
+        if signal.getsignal(number) is signal.SIG_IGN
     ]
-    if not ignored or threading.current_thread() is not threading.main_thread():
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if not ignored or not is_main_thread:
         yield
         return
     for number in ignored:

@@ -2,23 +2,24 @@
 
 import codecs
 
-_DEFAULT_LIMIT = 1 << 20
+_DEFAULT_BYTES = 1 << 20
 _MAX_CUT = 3
-"""Bytes at which a UTF-8 character may be cut."""
+"""The most bytes of a UTF-8 character that is cut."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 """The bytes of UTF-8 that do not begin a character."""
 
 
 class HeadTailBuffer:
-    """Keeps the first and the last half of `limit` bytes, and counts the rest.
+    """Keeps the beginning and the end of output, each up to half of `limit` bytes.
 
-    Two flat buffers rather than a list of chunks: a command that prints 200 MB takes only the time to read it, and
-    the memory of one that prints 1 MB.
+    What lies between them is only counted. There are two flat buffers instead of a list of chunks:
+    so a command that prints 200 MB takes only the time to read it, and the memory of one that
+    prints 1 MB.
     """
 
     __slots__ = ("_half", "_head", "_tail", "newlines", "total_bytes")
 
-    def __init__(self, limit: int = _DEFAULT_LIMIT) -> None:
+    def __init__(self, limit: int = _DEFAULT_BYTES) -> None:
         self._half = limit // 2
         self._head = bytearray()
         self._tail = bytearray()
@@ -32,7 +33,7 @@ class HeadTailBuffer:
 
     @property
     def lines(self) -> int:
-        """The number of lines that were printed; a last one without a newline counts."""
+        """The number of lines that were printed, with a last one that has no newline."""
         last = self._tail or self._head
         if last and not last.endswith(b"\n"):
             return self.newlines + 1
@@ -40,7 +41,7 @@ class HeadTailBuffer:
 
     def append(self, data: bytes | bytearray) -> None:
         self.total_bytes += len(data)
-        self.newlines += data.count(10)
+        self.newlines += data.count(b"\n")
         room = self._half - len(self._head)
         if room > 0:
             self._head += data[:room]
@@ -52,39 +53,45 @@ class HeadTailBuffer:
                 del self._tail[: -self._half]
 
     def absorb(self, later: "HeadTailBuffer") -> None:
-        """Append the contents of another buffer of the same limit, which is unchanged."""
+        """Append the contents of another buffer of the same limit, which stays unchanged."""
         total_bytes = self.total_bytes + later.total_bytes
         newlines = self.newlines + later.newlines
         self.append(later._head)
-        # If bytes are missing between the two, this is a full half and replaces the whole tail.
+        # If bytes are missing between its two parts, its tail is full and replaces our whole tail.
         self.append(later._tail[-self._half :])
         self.total_bytes = total_bytes
         self.newlines = newlines
 
     def pop_incomplete(self) -> bytes:
-        """Remove and return the incomplete character at the end, whose other bytes have not arrived yet."""
+        """Remove and return the bytes of an incomplete character at the end.
+
+        Its other bytes have not arrived yet.
+        """
         last = self._tail or self._head
-        count = _incomplete_suffix(last)
-        data = bytes(last[len(last) - count :])
-        del last[len(last) - count :]
-        self.total_bytes -= count
+        start = len(last) - _incomplete_suffix(last)
+        data = bytes(last[start:])
+        del last[start:]
+        self.total_bytes -= len(data)
         return data
 
     def text(self) -> str:
-        """The kept output, with U+FFFD for what is not UTF-8, and a line that counts what is
-        omitted."""
+        """The kept output, with a line in the middle that counts what is omitted.
+
+        Bytes that are not UTF-8 become U+FFFD.
+        """
         if not self.omitted_bytes:
             return (self._head + self._tail).decode(errors="replace")
         head = self._head[: len(self._head) - _incomplete_suffix(self._head)]
         tail = self._tail[-self._half :]
+        # The rest of a character that was cut.
         tail[:_MAX_CUT] = tail[:_MAX_CUT].lstrip(_CONTINUATIONS)
-        omitted = self.total_bytes - len(head) - len(tail)
-        lines = self.newlines - head.count(10) - tail.count(10)
-        counted = f" ({lines} lines)" if lines else ""
-        return (
-            f"{head.decode(errors='replace')}\n... {omitted} bytes{counted} omitted ...\n"
-            f"{tail.decode(errors='replace')}"
-        )
+        counted = f"{self.total_bytes - len(head) - len(tail)} bytes"
+        lines = self.newlines - head.count(b"\n") - tail.count(b"\n")
+        if lines:
+            counted += f" ({lines} lines)"
+        before = head.decode(errors="replace")
+        after = tail.decode(errors="replace")
+        return f"{before}\n... {counted} omitted ...\n{after}"
 
 
 def _incomplete_suffix(data: bytearray) -> int:

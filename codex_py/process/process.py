@@ -14,27 +14,30 @@ from codex_py.process.child import Child, is_set_within
 from codex_py.process.grace import OutputGrace
 from codex_py.process.output import HeadTailBuffer
 
-# As much as one read takes: a larger pipe saves switches between the command and us.
 _PIPE_BYTES = 256 * 1024
-# One read takes all that a pipe holds. A terminal holds at most 64 KB, and a read takes 4 KB.
+"""The size of a pipe, and of a read. A large pipe saves switches between the command and us."""
 _LAST_READS = 16
-# A process that waits in the kernel dies late of SIGKILL.
+"""The reads that empty a pipe or a terminal. One read empties a pipe; a terminal holds at most
+64 KB, of which a read takes 4 KB."""
 _KILL_WAIT_S = 1.0
+"""How long `stop` waits for a killed command. A process that waits in the kernel dies late."""
 _MAX_UNSENT_BYTES = 1 << 20
-# A terminal holds no more.
 _MAX_TYPED_BYTES = 64 * 1024
+"""The most input that a terminal holds."""
 _SIGNAL_EXIT_BASE = 128
 _ATTACH = 'exec "$@" <>"$0" >&0 2>&1'
 
 OutputListener = Callable[[bytes], None]
+"""Gets each piece of output, as it was read."""
 
 
 class Process:
     """One command, running or finished.
 
-    `finished` is set when the command has exited, was reaped, and its output was read to the end, or for a moment
-    if a background process still holds it; see `OutputGrace`. From then on, output of that process is read and
-    dropped: a server that was started with `&` must not die of a broken pipe.
+    `finished` is set when the command has exited, was reaped, and its output was read to the end.
+    If a background process still holds the output, it is read for a moment only; see `OutputGrace`.
+    From then on, output of that process is read and dropped: a server that was started with `&`
+    must not die of a broken pipe.
     """
 
     def __init__(
@@ -45,7 +48,15 @@ class Process:
         on_output: OutputListener | None,
         on_finished: Callable[["Process"], None],
     ) -> None:
-        """`output` and `terminal`: the descriptors of `open_pipe` or `open_terminal`."""
+        """Take over a child that was started in the running loop.
+
+        Args:
+            output: the first descriptor of `open_pipe` or `open_terminal`. The process closes it.
+            terminal: the second one of `open_terminal`, which the process closes too; None without
+                a terminal.
+            on_output: called with each piece of output until `finished`.
+            on_finished: called once, right after `finished` is set.
+        """
         self.child = child
         self.exit_code: int | None = None
         """128 + n after signal n; None until finished."""
@@ -55,21 +66,24 @@ class Process:
         self.on_kept: Callable[[], None] = lambda: None
         """Called when the command gets a session id and continues in the background."""
         self.was_let_go = False
+        """True if `let_go` ended a wait."""
         self.was_killed = False
         """True if we killed it, with no exit code that says why."""
         self._woken = asyncio.Event()
+        """Set to end the current calls of `wait`."""
         self._waiting = 0
+        """The number of those calls."""
         self._output: int | None = output
         self._terminal = terminal
         self._on_output = on_output
         self._on_finished = on_finished
-        self._unread = HeadTailBuffer()
+        self._untaken = HeadTailBuffer()
         self._taken = HeadTailBuffer()
         self._unsent = bytearray()
         self._exit_code_if_killed: int | None = None
         self._has_exited = False
         self._is_left = False
-        """True while nobody reads the output."""
+        """True between `leave_output` and `read_output`."""
         self._grace: OutputGrace | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(output, self._read)
@@ -82,11 +96,11 @@ class Process:
 
     @property
     def holds_output(self) -> bool:
-        """True if some process may still write to the output, finished or not."""
+        """True if some process may still write to the output, even if the command is finished."""
         return self._output is not None
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until it is finished or let go. True if it is finished."""
+        """Wait until it is finished or let go; True if it is finished."""
         self._waiting += 1
         try:
             if not self.finished.is_set():
@@ -97,33 +111,34 @@ class Process:
             self._woken.clear()
 
     def let_go(self) -> bool:
-        """End the waiting for it; True if somebody waited."""
-        if self._waiting:
-            self.was_let_go = True
-            self._woken.set()
-        return bool(self._waiting)
+        """End the current waits, and leave the command running; True if somebody waited."""
+        if self._waiting == 0:
+            return False
+        self.was_let_go = True
+        self._woken.set()
+        return True
 
     def take_output(self) -> HeadTailBuffer:
-        """The output since the last call. An incomplete character is left for the next call."""
-        taken = self._unread
-        self._unread = HeadTailBuffer()
+        """Take the output since the last call. An incomplete character stays for the next call."""
+        taken = self._untaken
+        self._untaken = HeadTailBuffer()
         if not self.finished.is_set():
-            self._unread.append(taken.pop_incomplete())
+            self._untaken.append(taken.pop_incomplete())
         self._taken.absorb(taken)
         return taken
 
     def all_output(self) -> HeadTailBuffer:
-        """The output so far, taken or not."""
+        """The output so far, whether it was taken or not."""
         everything = HeadTailBuffer()
         everything.absorb(self._taken)
-        everything.absorb(self._unread)
+        everything.absorb(self._untaken)
         return everything
 
     def write(self, data: bytes) -> None:
-        """Type into the terminal. What it does not accept at once is sent later.
+        """Type into the terminal. Input that it does not accept at once is sent later.
 
         Raises:
-            BufferError: the command does not read, and 1 MiB is waiting already.
+            BufferError: the command does not read, and 1 MiB of input is waiting already.
         """
         if len(self._unsent) + len(data) > _MAX_UNSENT_BYTES:
             raise BufferError
@@ -131,7 +146,7 @@ class Process:
         self._send()
 
     def interrupt(self, times: int = 1) -> None:
-        """Send SIGINT to the group, as the key of a terminal does. Does nothing if it is finished."""
+        """Send SIGINT to the group, as Ctrl-C in a terminal does. Does nothing if it is finished."""
         if not self.finished.is_set():
             for _ in range(times):
                 self.child.send_signal(signal.SIGINT)
@@ -142,7 +157,10 @@ class Process:
             termios.tcsetwinsize(self._terminal, (rows, columns))
 
     def unread_input(self) -> bytes:
-        """Take what was typed into the terminal and nothing has read, as far as it was shown."""
+        """Take the input that was typed and that no program has read.
+
+        Empty if the terminal does not show what is typed, such as a password.
+        """
         if self._terminal is None or self._has_exited:
             return b""
         with suppress(OSError, termios.error):
@@ -150,7 +168,7 @@ class Process:
             if not modes[3] & termios.ECHO:
                 return b""
             cooked = termios.tcgetattr(self._terminal)
-            # Without lines, the beginning of one can be read too; without a minimum, nothing waits.
+            # Read the beginning of a line too, and wait for nothing.
             modes[3] &= ~termios.ICANON
             modes[6][termios.VMIN] = 0
             modes[6][termios.VTIME] = 0
@@ -166,7 +184,7 @@ class Process:
         if self._terminal is None or self._output is None or self._has_exited:
             return
         with suppress(OSError):
-            # Of the two ends, only this one tells it to a process outside of the session.
+            # We are outside of the session: only this end tells us its foreground group.
             os.killpg(os.tcgetpgrp(self._output), signal.SIGCONT)
 
     @property
@@ -175,7 +193,7 @@ class Process:
         return self._is_left
 
     def leave_output(self) -> None:
-        """Read nothing until `read_output`. The command blocks once its pipe or terminal is
+        """Stop reading until `read_output`. The command blocks once its pipe or terminal is
         full."""
         if self._output is not None and not self.finished.is_set():
             self._is_left = True
@@ -189,12 +207,16 @@ class Process:
 
     def hang_up(self) -> None:
         """Ask the group to end: with SIGHUP if it has a terminal, or else with SIGTERM."""
-        self.child.send_signal(signal.SIGHUP if self.has_input else signal.SIGTERM)
+        if self.has_input:
+            self.child.send_signal(signal.SIGHUP)
+        else:
+            self.child.send_signal(signal.SIGTERM)
 
     def kill(self, *, exit_code: int | None = None) -> None:
-        """SIGKILL the command and all that it started, in any group. Does nothing if it is finished.
+        """Send SIGKILL to the command and all that it started, in any group.
 
-        It is finished soon after, with `exit_code` if that is given.
+        The command is finished soon after, with `exit_code` if that is given. Does nothing if it is
+        finished already.
         """
         if not self.finished.is_set():
             self._exit_code_if_killed = exit_code
@@ -202,7 +224,8 @@ class Process:
             self.child.kill()
 
     async def stop(self, *, exit_code: int | None = None) -> None:
-        """Kill it, and wait until it is finished. It is finished afterwards in any case."""
+        """Kill it and wait until it is finished, which it is afterwards even if this is
+        cancelled."""
         self.kill(exit_code=exit_code)
         try:
             await self.wait(_KILL_WAIT_S)
@@ -210,7 +233,7 @@ class Process:
             self.abandon()
 
     def abandon(self) -> None:
-        """Finish a killed command that has not exited yet."""
+        """Make a killed command finished, although it has not exited yet."""
         if not self.finished.is_set():
             self._finish()
 
@@ -227,18 +250,19 @@ class Process:
         if data is None:
             return
         if data:
-            self._unread.append(data)
+            self._untaken.append(data)
             if self._grace is not None:
                 self._grace.extend()
             if self._on_output is not None:
                 self._on_output(data)
             return
+        # The output has ended.
         self.close()
         if self._has_exited:
             self._finish()
 
     def _read_some(self) -> bytes | None:
-        """Available output; empty at the end of the output; None if nothing is available now."""
+        """Read available output; empty at its end, None if nothing is available now."""
         if self._output is None:
             return b""
         try:
@@ -254,7 +278,7 @@ class Process:
         if self._terminal is not None:
             os.close(self._terminal)
         if self.finished.is_set():
-            # It was abandoned, and is dead at last.
+            # It was abandoned, and has exited at last.
             self.child.process.wait()
         elif self._output is None:
             self._finish()
@@ -266,28 +290,26 @@ class Process:
             self._grace.cancel()
         if self._output is not None:
             self._read_last()
+        code = -signal.SIGKILL
         if self._has_exited:
             code = self.child.process.wait()
-        else:
-            code = -signal.SIGKILL
-        if code >= 0:
-            self.exit_code = code
-        else:
-            self.exit_code = _SIGNAL_EXIT_BASE - code
+        if code < 0:
+            code = _SIGNAL_EXIT_BASE - code
         if self._exit_code_if_killed is not None:
-            self.exit_code = self._exit_code_if_killed
+            code = self._exit_code_if_killed
+        self.exit_code = code
         self.duration_s = time.monotonic() - self.started_at
         self.finished.set()
         self._woken.set()
         self._on_finished(self)
 
     def _read_last(self) -> None:
-        """Read what the pipe holds now, and drop all later output."""
+        """Read what the pipe or terminal holds now, and drop all later output."""
         for _ in range(_LAST_READS):
             data = self._read_some()
             if not data:
                 break
-            self._unread.append(data)
+            self._untaken.append(data)
             if self._is_left and self._on_output is not None:
                 self._on_output(data)
         if self._output is not None:
@@ -296,10 +318,12 @@ class Process:
             self._drop()
 
     def _drop(self) -> None:
+        """Read and forget some output; closes it at its end."""
         if self._read_some() == b"":
             self.close()
 
     def _send(self) -> None:
+        """Write as much of the unsent input as the terminal accepts, and the rest later."""
         if self._output is None:
             return
         try:
@@ -307,7 +331,7 @@ class Process:
         except BlockingIOError:
             sent = 0
         except OSError:
-            # Nobody reads it any more. Callers of `wait` learn when the command has ended.
+            # Nobody reads the input any more, so drop it. `wait` tells when the command has ended.
             sent = len(self._unsent)
         del self._unsent[:sent]
         if self._unsent:
@@ -317,23 +341,27 @@ class Process:
 
 
 def open_pipe() -> tuple[int, int]:
-    """Both ends of a pipe, which the caller closes. Reading does not block."""
+    """Make a pipe; returns its reading and its writing end. Reading does not block.
+
+    The caller closes both.
+    """
     output, write_end = os.pipe()
     os.set_blocking(output, False)
     if sys.platform == "linux":
-        # Refused to users with many open pipes; the usual 64 KB do as well.
+        # The kernel refuses this to users with many open pipes. The usual 64 KB do as well.
         with suppress(OSError):
             fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return output, write_end
 
 
 def open_terminal(columns: int = 120, rows: int = 40) -> tuple[int, int]:
-    """Both ends of a new pseudo-terminal, which the caller closes. Reading does not block.
+    """Make a pseudo-terminal; returns our end and the commands' end. Reading does not block.
 
-    The second is kept open while a command starts and runs: without any open end, reading the first fails.
+    The caller closes both. Keep the second one open while a command starts and runs: while nobody
+    has it open, reading the first one fails.
 
     Raises:
-        OSError: the system has none left.
+        OSError: the system has no pseudo-terminal left.
     """
     output, terminal = os.openpty()
     termios.tcsetwinsize(terminal, (rows, columns))
@@ -348,9 +376,11 @@ def attached(
 ) -> list[str]:
     """The command line that gives `argv` the terminal. Run it as the leader of a new session.
 
-    `script`: an `sh` script that gets the terminal's name as `$0` and `argv` as `$@`.
+    A session leader without a terminal gets the first one that it opens as its controlling
+    terminal. A shell opens it in the child: with our own code between fork and exec, the child
+    could not be started by vfork.
 
-    A session leader without a terminal gets the first one that it opens as its controlling terminal. A shell does
-    so in the child: with our own code between fork and exec, the child could not be started by vfork.
+    Args:
+        script: an `sh` script that gets the terminal's name as `$0` and `argv` as `$@`.
     """
     return ["/bin/sh", "-c", script, os.ttyname(terminal), *argv]

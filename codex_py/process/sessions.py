@@ -1,5 +1,5 @@
-"""The commands of one agent: running ones, sessions to which the model can return, and leftover
-processes."""
+"""Holds the commands of one agent: those that run, the sessions to which the model can return, and
+the background processes of commands that have finished."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.process.guardian import Guardian
 from codex_py.process.process import (
@@ -19,13 +20,26 @@ from codex_py.process.process import (
 )
 
 _MAX_SESSIONS = 64
-# The time that a server or an editor gets to save its state when the agent ends.
 _HANG_UP_GRACE_S = 0.2
+"""The time that a server or an editor gets to save its state when the agent ends."""
 _KILL_WAIT_S = 1.0
 
 
+class Leader(NamedTuple):
+    """A shell that leads the session of a terminal, and runs the command in it."""
+
+    script: str
+    """See `attached`."""
+    stdin: int
+    """The descriptor that is the script's standard input, before it opens the terminal."""
+    stdout: int
+
+
 class ProcessSessions:
-    """Starts commands, and ends them with the agent: `aclose`, or a `Guardian` if the agent is killed."""
+    """Starts commands, and ends them with the agent.
+
+    `aclose` ends them, or a `Guardian` if the agent is killed.
+    """
 
     def __init__(self, *, max_sessions: int = _MAX_SESSIONS) -> None:
         self.on_last_finished: Callable[[], None] = lambda: None
@@ -34,8 +48,8 @@ class ProcessSessions:
         self._guardian = Guardian()
         self._running: set[Process] = set()
         self._left_behind: set[Process] = set()
-        """Finished commands with a background process that is in their group or holds their
-        output."""
+        """The finished commands that may have background processes, which are in their group or
+        hold their output."""
         self._sessions: dict[int, Process] = {}
         """The processes by session id, the least recently used first."""
 
@@ -60,17 +74,18 @@ class ProcessSessions:
         tty: bool = False,
         on_output: OutputListener | None = None,
         on_finished: Callable[[Process], None] | None = None,
-        leader: tuple[str, int, int] | None = None,
+        leader: Leader | None = None,
         size: tuple[int, int] = (120, 40),
     ) -> Process:
-        """Start a command in the running loop. Its stdout and stderr are one pipe, which keeps their order.
+        """Start a command in the running loop. Raises as `Guardian.spawn`.
 
-        With `tty` it has a terminal of this `size`, in columns and rows. `leader`: an `sh` script
-        that gives the terminal to the command, and the descriptors of the script's stdin and
-        stdout.
-
-        `on_finished` is called exactly once, before whoever waits for the process continues.
-        Raises as `Guardian.spawn`.
+        Args:
+            tty: give the command a terminal. Otherwise its stdout and stderr are one pipe, which
+                keeps their order, and its stdin is empty.
+            on_finished: called exactly once, before those who wait for the process continue.
+            leader: gives the terminal to the command, which needs `tty`. By default, this is a
+                shell that the command replaces.
+            size: the columns and rows of the terminal.
         """
 
         def finished(process: Process) -> None:
@@ -82,49 +97,64 @@ class ProcessSessions:
             if not self._running:
                 self.on_last_finished()
 
-        output, other_end = open_terminal(*size) if tty else open_pipe()
-        script: Sequence[str] = ()
+        terminal: int | None = None
         stdin = subprocess.DEVNULL
-        stdout = subprocess.DEVNULL if tty else other_end
-        if leader is not None:
-            *script, stdin, stdout = leader
+        stdout = subprocess.DEVNULL
+        stderr = subprocess.DEVNULL
+        if tty:
+            output, terminal = open_terminal(*size)
+            other_end = terminal
+        else:
+            output, other_end = open_pipe()
+            stdout = other_end
+            stderr = subprocess.STDOUT
         try:
+            if leader is not None:
+                argv = attached(argv, other_end, leader.script)
+                stdin = leader.stdin
+                stdout = leader.stdout
+            elif tty:
+                argv = attached(argv, other_end)
             child = self._guardian.spawn(
-                attached(argv, other_end, *script) if tty else argv,
+                argv,
                 cwd=cwd,
                 environment=environment,
                 stdin=stdin,
                 stdout=stdout,
-                stderr=subprocess.DEVNULL if tty else subprocess.STDOUT,
+                stderr=stderr,
             )
         except BaseException:
             os.close(output)
             os.close(other_end)
             raise
-        if not tty:
+        if terminal is None:
             os.close(other_end)
-        process = Process(
-            child, output, other_end if tty else None, on_output, finished
-        )
+        process = Process(child, output, terminal, on_output, finished)
         self._running.add(process)
         return process
 
     def keep(self, process: Process) -> int:
-        """Give the process a session id: it continues in the background. With too many sessions,
-        one is forgotten.
+        """Give the process a session id: it continues in the background.
 
-        It is the least recently used of the finished ones, or else of all.
+        With too many sessions, one is forgotten: the least recently used of the finished ones, or
+        else of all.
         """
         if len(self._sessions) >= self._max_sessions:
-            finished = (
+            finished = [
                 key for key, old in self._sessions.items() if old.finished.is_set()
-            )
-            self.forget(next(finished, next(iter(self._sessions))))
-        while (session_id := random.randrange(1_000, 100_000)) in self._sessions:
-            pass
+            ]
+            candidates = finished or list(self._sessions)
+            self.forget(candidates[0])
+        session_id = self._unused_id()
         self._sessions[session_id] = process
         process.on_kept()
         return session_id
+
+    def _unused_id(self) -> int:
+        while True:
+            session_id = random.randrange(1_000, 100_000)
+            if session_id not in self._sessions:
+                return session_id
 
     def find(self, session_id: int) -> Process | None:
         """The process of a session. This counts as a use of it."""
@@ -140,12 +170,16 @@ class ProcessSessions:
             process.kill()
 
     def let_go(self) -> int:
-        """End the waiting for every command; they continue in the background. Returns their
-        number."""
-        return sum(process.let_go() for process in self._running)
+        """End the waits for all commands, which continue in the background.
+
+        Returns:
+            The number of commands that somebody waited for.
+        """
+        let_go = [process for process in self._running if process.let_go()]
+        return len(let_go)
 
     def kill_running(self) -> int:
-        """Kill every running command; returns their number. Others may be started."""
+        """Kill all running commands; returns their number. Others may be started afterwards."""
         running = list(self._running)
         for process in running:
             process.kill()
@@ -154,7 +188,7 @@ class ProcessSessions:
     async def aclose(self) -> None:
         """End every command and background process: with SIGHUP or SIGTERM, then with SIGKILL.
 
-        All are finished afterwards, also if this is cancelled. More can be started.
+        All are finished afterwards, also if this is cancelled. Others may be started afterwards.
         """
         self._sessions.clear()
         try:
