@@ -1,9 +1,10 @@
 """Reads the limits of a run, `[budget]` and `features.rollout_budget`, and its `[gates]`. LIGHT.
 
-A run must pass its gates to end well. The strongest layer that sets a limit decides, but a project
-can only tighten the limit that would hold without it. Each layer adds to the gates of the weaker
-ones and cannot remove any: a project adds to the user's gates, the command line to both.
-`features.rollout_budget` is a key of Codex.
+The strongest layer that sets a limit decides, but a project can only tighten the limit that would
+hold without it. `features.rollout_budget` is a key of Codex.
+
+A run must pass its gates to end well. Each layer adds to the gates of the weaker ones and cannot
+remove any: a project adds to the user's gates, the command line to both.
 """
 
 import re
@@ -29,7 +30,10 @@ LIMITS: Final = {
     "max_cost": ({"": 1}, "dollars: write 2 or 0.50"),
     "max_time": ({"": 1, "s": 1, "m": 60, "h": 3600}, "time: write 90s, 30m or 2h"),
 }
-"""The units of each limit, and a hint on how to write it."""
+"""The units of each limit with their values, and a hint on how to write it."""
+_MAY_BE_FRACTION: Final = ("max_cost", "max_time")
+_AMOUNT: Final = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)([a-z]?)")
+"""Matches a number and a unit, which may be empty."""
 _TRIES: Final = 2
 _TIMEOUT_S: Final = 600.0
 Failure: TypeAlias = Literal["denied", "tool", "sandbox"]
@@ -74,6 +78,8 @@ class Budget:
 
 @frozen(kw_only=True)
 class GateSettings:
+    """The gates of a run. Without settings, it has none."""
+
     verify: Sequence[str] = ()
     """Scripts that must exit with 0 once the model is done."""
     verify_tries: int = _TRIES
@@ -91,18 +97,15 @@ class GateSettings:
 
     @property
     def is_any(self) -> bool:
-        return any(
-            (self.verify, self.require_evidence, self.fail_on, self.looks_at_files)
-        )
+        """True if there is a gate."""
+        others = (self.verify, self.require_evidence, self.fail_on)
+        return self.looks_at_files or any(others)
 
     @property
     def looks_at_files(self) -> bool:
         """True if a gate needs the changes that were made to files."""
-        return (
-            self.require_change
-            or bool(self.forbid_path)
-            or self.max_diff_lines is not None
-        )
+        has_limit = self.max_diff_lines is not None
+        return has_limit or self.require_change or bool(self.forbid_path)
 
 
 def configured_budget(layers: Layers) -> Budget:
@@ -187,9 +190,12 @@ def _values(
     value_of: Callable[[Settings], _T | None],
     default: _T | None = None,
 ) -> list[_T]:
-    """The values of a limit, of which the tightest holds.
+    """Return the values of a limit, of which the tightest holds.
 
     They are those of the projects, and that of the strongest other layer, or else the default.
+
+    Args:
+        value_of: reads the limit from the settings of a layer; None if the layer does not set it.
     """
     found: list[_T] = []
     for layer in layers.layers:
@@ -273,13 +279,18 @@ def amount(limit: str, text: str) -> float:
         ConfigError: it is not an amount.
     """
     units, example = LIMITS[limit]
-    found = re.fullmatch(r"([0-9][0-9_]*(?:\.[0-9]+)?)([a-z]?)", text.strip().lower())
-    value = 0.0
-    if found is not None and found[2] in units:
-        value = float(found[1]) * units[found[2]]
-    is_whole = value.is_integer()
-    if not value or not (is_whole or limit in {"max_cost", "max_time"}):
-        raise ConfigError(f"{text!r} is no amount of {example}")
-    if is_whole:
+    refusal = ConfigError(f"{text!r} is no amount of {example}")
+    found = _AMOUNT.fullmatch(text.strip().lower())
+    if found is None:
+        raise refusal
+    number, unit = found.groups()
+    if unit not in units:
+        raise refusal
+    value = float(number) * units[unit]
+    if not value:
+        raise refusal
+    if value.is_integer():
         return int(value)
+    if limit not in _MAY_BE_FRACTION:
+        raise refusal
     return value

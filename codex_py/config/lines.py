@@ -12,8 +12,8 @@ from typing import Final
 
 from codex_py.config.check import KeyPath
 
-# Up to two quotes may stand right before three that close a string.
 _TOKEN: Final = re.compile(
+    # Up to two quotes may stand right before three that close a string.
     r"""
     \"{3}(?:\\.|[^\\])*?\"{3,5} | '{3}.*?'{3,5} | \"(?:\\.|[^\"\\])*\" | '[^']*'
     | \#[^\n]* | [\n\[\]{},.=] | [^\s\[\]{},.=\"'\#]+
@@ -39,16 +39,27 @@ def open_table(text: str) -> KeyPath:
 
 
 def _scanned(text: str) -> "_Scanner":
+    """Read a whole TOML text."""
     scanner = _Scanner()
     for found in _TOKEN.finditer(text):
         scanner.read(found[0])
     return scanner
 
 
+def _key_part(token: str) -> str:
+    """The name that a part of a key stands for, without its quotes and escapes."""
+    if token[0] in "\"'":
+        return tomllib.loads(f"key = {token}")["key"]
+    return token
+
+
 class _Scanner:
+    """Follows a TOML text token by token, and notes the line of each key."""
+
     def __init__(self) -> None:
         self.lines: dict[KeyPath, int] = {}
         self.table: KeyPath = ()
+        """The table that the present line belongs to."""
         self._line = 1
         self._array_tables: dict[KeyPath, int] = {}
         """The number of the last element of each array of tables."""
@@ -63,17 +74,18 @@ class _Scanner:
         """The key of the value that is being read."""
 
     def read(self, token: str) -> None:
-        around, number = self._open[-1] if self._open else (self.table, _NO_NUMBER)
-        if number != _NO_NUMBER and token[0] not in ",]\n#":
-            key = (*around, str(number))
-            self._record(key)
-            self._key = key
+        around, number = self._place()
+        is_in_array = number != _NO_NUMBER
+        if is_in_array and token[0] not in ",]\n#":
+            # An element begins here.
+            self._key = (*around, str(number))
+            self._record(self._key)
         match token:
             case "\n" if not self._open:
                 self._key = None
                 self._parts = []
                 self._brackets = 0
-            case "," if number != _NO_NUMBER:
+            case "," if is_in_array:
                 self._open[-1] = (around, number + 1)
             case ",":
                 self._key = None
@@ -92,17 +104,21 @@ class _Scanner:
             case "]" | "}" if self._open:
                 self._open.pop()
             case "]" if self._parts:
-                self._header()
+                self._end_header()
             case _ if self._key is None and token[0] not in ".#\n]":
-                quoted = token[0] in "\"'"
-                self._parts.append(
-                    tomllib.loads(f"key = {token}")["key"] if quoted else token
-                )
+                self._parts.append(_key_part(token))
             case _:
                 pass
         self._line += token.count("\n")
 
-    def _header(self) -> None:
+    def _place(self) -> tuple[KeyPath, int]:
+        """The innermost table or array, and the number of its element."""
+        if self._open:
+            return self._open[-1]
+        return self.table, _NO_NUMBER
+
+    def _end_header(self) -> None:
+        """Enter the table that the header names, `[a.b]` or `[[a.b]]`."""
         # A table may lie inside the last element of an array of tables.
         table: KeyPath = ()
         for number, part in enumerate(self._parts, 1):
@@ -116,5 +132,6 @@ class _Scanner:
         self._parts = []
 
     def _record(self, key: KeyPath) -> None:
+        """Note the present line for a key and the tables around it, unless they have one."""
         for length in range(1, len(key) + 1):
             self.lines.setdefault(key[:length], self._line)

@@ -1,4 +1,4 @@
-"""`[mcp_servers.NAME]`: the MCP servers of a session, as the user wrote them. LIGHT."""
+"""Reads and writes `[mcp_servers.NAME]`, the MCP servers of a session. LIGHT."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -85,12 +85,13 @@ class McpServerConfig:
 def mcp_servers(
     tables: Mapping[str, Mapping[str, Any]], where: Callable[[str], str] | None = None
 ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
-    """Read the servers of tables that the schema accepts; also returns warnings for the user.
+    """Read the servers by name; also returns warnings for the user.
 
     Args:
-        where: tells the place of a server's table for a warning. If given, a server whose name
-            cannot be used is left out, as in Codex: the name may come from another program, and the
-            other servers must start. If None, such a name is an error.
+        tables: the tables by name, already checked against the declared types.
+        where: called with a server's name; returns the place of its table for a warning. If given,
+            a server whose name cannot be used is left out, as in Codex: the name may come from
+            another program, and the other servers must start. If None, such a name is an error.
 
     Raises:
         ConfigError: a server is configured wrongly, or a required one has an unusable name. The
@@ -149,6 +150,7 @@ def _is_elsewhere(server: McpServer) -> bool:
 
 
 def _server(name: str, server: McpServer) -> McpServerConfig:
+    """Read a server. Raises a `ConfigError` if it is configured wrongly."""
     key = dotted(("mcp_servers", name))
     if not SERVER_NAME.fullmatch(name):
         raise ConfigError(f"{key}: {_NAME_RULE}")
@@ -159,9 +161,9 @@ def _server(name: str, server: McpServer) -> McpServerConfig:
     _check_kind(key, server)
     variables = server.env_vars or ()
     modes: dict[str, ApprovalMode] = {}
-    for tool, its in server.tools.items():
-        if its.approval_mode is not None:
-            modes[tool] = its.approval_mode
+    for tool, settings in server.tools.items():
+        if settings.approval_mode is not None:
+            modes[tool] = settings.approval_mode
     return McpServerConfig(
         command=server.command,
         args=server.args or (),
@@ -197,12 +199,17 @@ def _startup_timeout_s(server: McpServer) -> float:
 
 
 def _check_kind(key: str, server: McpServer) -> None:
-    if (server.command is None) == (server.url is None):
-        if server.url is not None:
-            both = "not both"
-        else:
-            both = "one of them is required"
-        raise ConfigError(f"{key}: `command` or `url`, {both}")
+    """Raise a `ConfigError` unless a server has a command or a URL, and only keys of that kind.
+
+    Args:
+        key: the dotted key of the server, for the message.
+    """
+    has_command = server.command is not None
+    has_url = server.url is not None
+    if has_command and has_url:
+        raise ConfigError(f"{key}: `command` or `url`, not both")
+    if not has_command and not has_url:
+        raise ConfigError(f"{key}: `command` or `url`, one of them is required")
     if server.url is None:
         kind = "stdio"
         others = _HTTP_ONLY
@@ -214,8 +221,10 @@ def _check_kind(key: str, server: McpServer) -> None:
             raise ConfigError(f"{key}.{other} is not supported for {kind}")
     if server.command == "":
         raise ConfigError(f"{key}.command is empty")
-    if server.url is not None and (problem := url_problem(server.url)) is not None:
-        raise ConfigError(f"{key}.url {problem}")
+    if server.url is not None:
+        problem = url_problem(server.url)
+        if problem is not None:
+            raise ConfigError(f"{key}.url {problem}")
 
 
 def url_problem(url: str) -> str | None:
@@ -223,8 +232,9 @@ def url_problem(url: str) -> str | None:
     if not url.startswith(("http://", "https://")):
         return f"must begin with http:// or https://, not {url!r}"
     try:
+        parts = urlsplit(url)
         # Accessing the port checks it.
-        is_complete = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+        is_complete = bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_complete = False
     if not is_complete or not url.isprintable() or " " in url:
@@ -233,6 +243,7 @@ def url_problem(url: str) -> str | None:
 
 
 def _variable(key: str, entry: str | InheritedVariable) -> str:
+    """The name of a variable in an entry of `env_vars`."""
     if isinstance(entry, str):
         return entry
     if entry.name is None:

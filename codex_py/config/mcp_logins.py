@@ -34,9 +34,8 @@ class StoredLogins:
     ) -> None:
         # The key has the address, so that tokens are never sent to a new server of the same name.
         self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
-        self._folder = (
-            home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()
-        )
+        name_of_folder = sha256(self._key.encode()).hexdigest()
+        self._folder = home / "codex-py" / "mcp-logins" / name_of_folder
         self._file = self._folder / "login.json"
         self._kind: StoreKind = kind
 
@@ -84,7 +83,11 @@ class StoredLogins:
             yield
 
     def _keyring(self) -> Any:
-        """The module `keyring`; None if it is not used."""
+        """The module `keyring`; None if logins are in files.
+
+        Raises:
+            ConfigError: the user asks for the keyring, but the package is not installed.
+        """
         if self._kind == "file":
             return None
         if find_spec("keyring") is not None:
@@ -97,7 +100,10 @@ class StoredLogins:
 
     @contextmanager
     def _tolerating(self) -> Generator[None]:
-        """With `auto`, use the file if the keyring fails: on many machines it is locked."""
+        """Suppress errors of the keyring if the file can be used instead.
+
+        On many machines the keyring is locked.
+        """
         try:
             yield
         except Exception as error:

@@ -13,40 +13,46 @@ _COMMAND_LINE = {"command line", "-c"}
 def named_provider(
     layers: Layers, providers: Collection[str]
 ) -> tuple[str, str] | None:
-    """The provider and the model that the setting `model` names together.
+    """Return the provider and the model that the setting `model` names together.
 
     None if it names only a model, and also if the same layer or a stronger one sets
-    `model_provider`; here, options and `-c` are one layer. A project does not decide where requests
-    go: it names a model of the provider that would be used without it.
+    `model_provider`. Options and `-c` count as one layer for this. A project does not decide where
+    requests go: it names a model of the provider that would be used without it.
 
     Args:
         providers: the ids that a name may begin with.
     """
     naming = [layer for layer in layers.layers if layer.sets(("model",))]
-    layer = next((layer for layer in naming if layer.name != "project"), None)
-    if layer is None:
+    decisive = next((layer for layer in naming if layer.name != "project"), None)
+    if decisive is None:
         return None
-    rivals = [*layers.layers[: layers.layers.index(layer) + 1]]
-    if layer.name in _COMMAND_LINE:
-        rivals += [other for other in layers.layers if other.name in _COMMAND_LINE]
-    if any(rival.sets(("model_provider",)) for rival in rivals):
+    place = layers.layers.index(decisive)
+    rivals = list(layers.layers[: place + 1])
+    if decisive.name in _COMMAND_LINE:
+        rivals += [layer for layer in layers.layers if layer.name in _COMMAND_LINE]
+    if any(layer.sets(("model_provider",)) for layer in rivals):
         return None
-    named = split_model(layer.values["model"], providers)
-    if named is None or naming[0] is layer:
+    named = split_model(decisive.values["model"], providers)
+    if named is None:
+        return None
+    strongest = naming[0]
+    if strongest is decisive:
         return named
-    return named[0], naming[0].values["model"]
+    # A project names another model of this provider.
+    provider, _ = named
+    return provider, strongest.values["model"]
 
 
 def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None:
     """Split `provider/model`; None if the first part is not a provider."""
     provider, _, model = name.partition("/")
     if model and provider in providers:
-        return (provider, model)
+        return provider, model
     return None
 
 
 def fallback_model(entry: str | ModelFallback) -> tuple[str, str]:
-    """The provider and the model of an entry of `model_fallbacks`: `provider/model`, or a table of both.
+    """Return the provider and the model of an entry of `model_fallbacks`.
 
     Raises:
         ConfigError: one of them is missing.

@@ -1,4 +1,4 @@
-"""Settings given on the command line as `-c KEY=VALUE`."""
+"""Parses settings that are given on the command line as `-c KEY=VALUE`."""
 
 import re
 import tomllib
@@ -11,10 +11,8 @@ from codex_py.config.files import require_shallow
 from codex_py.errors import OptionError
 from codex_py.protocol.addresses import shown_url
 
-# The first equals sign outside of quotes, else the first equals sign.
-_ASSIGNMENT = re.compile(
-    r"""((?:[^="']|"[^"]*"|'[^']*')*)=(.*)\Z | ([^=]*)=(.*)\Z""", re.DOTALL | re.VERBOSE
-)
+_QUOTED_KEY = re.compile(r"""((?:[^="']|"[^"]*"|'[^']*')*)=(.*)\Z""", re.DOTALL)
+"""Matches a key and a value with the first equals sign outside of quotes between them."""
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
@@ -27,19 +25,8 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for override in overrides:
-        found = _ASSIGNMENT.match(override)
-        if found is None:
-            raise OptionError(
-                f"Error parsing -c overrides: Invalid override (missing '='): {override}"
-            )
-        key, value = (
-            (found[1], found[2]) if found[1] is not None else (found[3], found[4])
-        )
-        if not key.strip():
-            raise OptionError(
-                f"Error parsing -c overrides: Empty key in override: {override}"
-            )
-        *parents, last = parse_key(key.strip())
+        key, value = _assignment(override)
+        *parents, last = parse_key(key)
         table = values
         for part in parents:
             inner = table.get(part)
@@ -50,6 +37,25 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         table[last] = _value(value)
     require_shallow(values, "-c")
     return values
+
+
+def _assignment(override: str) -> tuple[str, str]:
+    """Split an override into key and value. Raises an `OptionError` if it has no key."""
+    found = _QUOTED_KEY.match(override)
+    if found is not None:
+        key, value = found.groups()
+    else:
+        # A quote is not closed before the equals sign.
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise OptionError(
+                f"Error parsing -c overrides: Invalid override (missing '='): {override}"
+            )
+    if not key.strip():
+        raise OptionError(
+            f"Error parsing -c overrides: Empty key in override: {override}"
+        )
+    return key.strip(), value
 
 
 def parse_key(text: str) -> KeyPath:
@@ -67,30 +73,35 @@ def parse_key(text: str) -> KeyPath:
 
 
 def sets_secret(override: str) -> bool:
-    """True if a `-c KEY=VALUE` sets a credential, or a value that may not be shown whole.
+    """True if an override sets a credential, or a value that may not be shown whole.
 
-    Its key and form are valid.
+    Args:
+        override: a valid `KEY=VALUE`.
     """
     values = parse_overrides([override])
     for leaf in leaves(values, ()):
+        if kind_of(leaf) is Secret:
+            return True
         value = lookup(values, leaf)
-        if kind_of(leaf) is Secret or (
-            isinstance(value, str) and shown_url(value) != value
-        ):
+        if isinstance(value, str) and shown_url(value) != value:
             return True
     return False
 
 
 def only_path(value: object) -> tuple[KeyPath, object]:
-    """Follow tables of one entry each; the keys on the way, and the value at the end."""
+    """Follow tables of one entry each; returns the keys on the way, and the value at the end."""
     path: list[str] = []
-    while isinstance(value, dict) and len(table := cast("dict[str, Any]", value)) == 1:
+    while isinstance(value, dict):
+        table = cast("dict[str, object]", value)
+        if len(table) != 1:
+            break
         ((part, value),) = table.items()
         path.append(part)
     return tuple(path), cast("object", value)
 
 
 def _value(text: str) -> Any:
+    """Parse a value; text that is not valid TOML stands for itself."""
     text = text.strip()
     try:
         table = tomllib.loads(f"value = {text}")

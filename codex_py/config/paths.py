@@ -41,7 +41,7 @@ def codex_home(environment: Mapping[str, str]) -> Path:
 
 
 def user_home(environment: Mapping[str, str]) -> Path:
-    """`$HOME`, or the home folder in the password database."""
+    """Return `$HOME` if it is set, else the home folder in the password database."""
     home = environment.get("HOME")
     if home:
         return Path(home).absolute()
@@ -53,14 +53,16 @@ def user_home(environment: Mapping[str, str]) -> Path:
 
 
 def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
-    """The nearest of `cwd` and its parents that has a marker, by default `.git`.
+    """Return the nearest of `cwd` and its parents that has a marker, such as `.git`.
 
     An empty `.git` folder does not count: git ignores it too, and a killed Codex leaves it behind.
     """
     for folder in (cwd, *cwd.parents):
         for marker in markers:
             path = folder / marker
-            if lexists(path) and not (marker == ".git" and is_empty_folder(path)):
+            if not lexists(path):
+                continue
+            if marker != ".git" or not is_empty_folder(path):
                 return folder
     return None
 

@@ -1,6 +1,6 @@
 """Reads the folder of a plugin: all files, the manifest, and the parts of the plugin. LIGHT.
 
-Source of the layout: https://code.claude.com/docs/en/plugins-reference, and Codex 0.169.
+The layout is that of https://code.claude.com/docs/en/plugins-reference and of Codex 0.169.
 """
 
 import json
@@ -51,13 +51,19 @@ class PluginFile:
 
     @property
     def digest(self) -> str:
-        return sha256(self.data).hexdigest() + (
-            " executable" if self.is_executable else ""
-        )
+        """The SHA-256 of the contents, and a word if the file is executable."""
+        digest = sha256(self.data).hexdigest()
+        if self.is_executable:
+            return f"{digest} executable"
+        return digest
 
 
 def read_files(top: Path) -> dict[str, PluginFile]:
-    """Read all files below a folder except `.git`, by path; raises as `checked_files` does."""
+    """Read all files below a folder except those in `.git`, by their relative path.
+
+    Raises:
+        ValueError: see `checked_files`; or a file cannot be read.
+    """
     try:
         return checked_files(_entries(top))
     except OSError as error:
@@ -67,10 +73,11 @@ def read_files(top: Path) -> dict[str, PluginFile]:
 def checked_files(
     entries: Iterable[tuple[str, PluginFile | None]],
 ) -> dict[str, PluginFile]:
-    """The files among these entries, by path, without the record of the plugin.
+    """Check the files of a plugin; returns them by path, without the plugin's record.
 
-    The entries have relative paths; None stands for a folder. No more entries are taken than the
-    limits allow.
+    Args:
+        entries: relative paths and files; None stands for a folder. No more are taken than the
+            limits allow.
 
     Raises:
         ValueError: a path is not the same on all systems, or there is too much. The message is a
@@ -82,12 +89,8 @@ def checked_files(
     for path, file in entries:
         if path == RECORD:
             continue
-        if not path.isprintable() or "\\" in path:
-            raise ValueError(f"{path!r} is no name for a file of a plugin")
-        if len(path.encode()) > _MAX_PATH or path.count("/") >= _MAX_DEPTH:
-            raise ValueError(
-                f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
-            )
+        _require_portable(path)
+        # Some systems ignore case, and some the way in which accents are encoded.
         same = unicodedata.normalize("NFC", path).casefold()
         other = seen.setdefault(same, path)
         if other != path:
@@ -102,14 +105,26 @@ def checked_files(
     return dict(sorted(files.items()))
 
 
+def _require_portable(path: str) -> None:
+    """Raise a `ValueError` for a path that not all systems can have."""
+    if not path.isprintable() or "\\" in path:
+        raise ValueError(f"{path!r} is no name for a file of a plugin")
+    if len(path.encode()) > _MAX_PATH or path.count("/") >= _MAX_DEPTH:
+        raise ValueError(
+            f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
+        )
+
+
 def _entries(top: Path) -> Iterator[tuple[str, PluginFile | None]]:
+    """Yield the relative path and the contents of each entry below a folder; None for a folder."""
     real = os.path.realpath(top)
     folders = [""]
     while folders:
         folder = folders.pop()
-        holder = open_folder(posixpath.join(real, folder))
+        whole = posixpath.join(real, folder)
+        holder = open_folder(whole)
         try:
-            with os.scandir(posixpath.join(real, folder)) as entries:
+            with os.scandir(whole) as entries:
                 for entry in entries:
                     path = posixpath.join(folder, entry.name)
                     if entry.name.lower() == ".git":
@@ -161,13 +176,11 @@ def _installed(root: Path) -> Plugin:
     except OSError as error:
         raise ValueError(f"{RECORD} cannot be read: {error.strerror}") from error
     origin = _table(record, RECORD, PluginRecord)
-    known = origin.get("files", {})
+    known: dict[str, str] = origin.get("files", {})
     found = {path: file.digest for path, file in files.items()}
-    changed = [
-        path for path in sorted({*known, *found}) if known.get(path) != found.get(path)
-    ]
+    changed = {path for path, _ in known.items() ^ found.items()}
     if changed:
-        raise ValueError(f"{some_of(changed, 3)} changed since it was added")
+        raise ValueError(f"{some_of(sorted(changed), 3)} changed since it was added")
     plugin = read_plugin(root.parent, files, origin)
     if plugin.root != root:
         raise ValueError(f"its name is {plugin.name}")
@@ -177,11 +190,11 @@ def _installed(root: Path) -> Plugin:
 def read_plugin(
     folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str]
 ) -> Plugin:
-    """The plugin that consists of these files.
+    """Make the plugin that consists of these files.
 
     Args:
         folder: the folder that contains the plugin's own folder, or will contain it.
-        origin: its `source` and `commit`.
+        origin: the `source` and the `commit` of the plugin.
 
     Raises:
         ValueError: the files are not a usable plugin. The message is a clause.
@@ -192,59 +205,94 @@ def read_plugin(
         raise ValueError(
             f"{place}: {name[:80]!r} is no name for a plugin: use a-z, 0-9 and -"
         )
-    root = folder / name
-
-    def part(
-        key: str,
-        suffix: str,
-        *usual: str,
-    ) -> dict[str, str]:
-        """The files of a part, with their paths below the named place or a usual one."""
-        bases = [*(f"{base}/" for base in usual), *_named(manifest, key, files)]
-        wanted = [path for path in files if path.endswith(suffix)]
-        found: dict[str, str] = {}
-        for base in bases:
-            for path in wanted:
-                if f"{path}/".startswith(base):
-                    found[path] = path[len(base) :] or posixpath.basename(path)
-        return found
-
-    def texts(paths: Iterable[str]) -> dict[Path, str]:
-        return {root / path: _text(files[path].data, path) for path in paths}
-
-    agents = part("agents", ".md", "agents") | part("agents", ".toml", "agents")
-    hooks = texts(part("hooks", ".json", "hooks.json", "hooks/hooks.json"))
-    servers = [
-        _table(files[path].data, path, Servers)
-        for path in part("mcpServers", ".json", ".mcp.json")
-    ]
-    # The manifest may contain hooks and servers itself.
-    if isinstance(manifest.get("hooks"), dict):
-        inline = manifest["hooks"]
-        hooks[root / place] = json.dumps({"hooks": inline.get("hooks", inline)})
-    if isinstance(manifest.get("mcpServers"), dict):
-        servers.append(manifest["mcpServers"])
+    parts = _Parts(folder / name, files, place, manifest)
     author = manifest.get("author", "")
+    if not isinstance(author, str):
+        author = author.get("name", "")
     return Plugin(
         name=name,
         version=_line(manifest.get("version", "")),
         description=_line(manifest.get("description", "")),
-        author=_line(author if isinstance(author, str) else author.get("name", "")),
+        author=_line(author),
         source=origin.get("source", ""),
         commit=origin.get("commit", ""),
-        root=root,
-        skills=texts(part("skills", "/SKILL.md", "skills")),
-        agents=texts(agents),
-        commands={
-            inner[:-3].replace("/", ":"): (root / path, _text(files[path].data, path))
-            for path, inner in part("commands", ".md", "commands").items()
-        },
-        hooks=hooks,
-        servers=plugin_servers(root, servers),
+        root=parts.root,
+        skills=parts.texts("skills", "/SKILL.md", "skills"),
+        agents=parts.agents(),
+        commands=parts.commands(),
+        hooks=parts.hooks(),
+        servers=plugin_servers(parts.root, parts.servers()),
     )
 
 
+@frozen
+class _Parts:
+    """The parts of a plugin: those in the usual places, and those that the manifest names."""
+
+    root: Path
+    files: Mapping[str, PluginFile]
+    place: str
+    """The path of the manifest."""
+    manifest: Mapping[str, Any]
+
+    def paths(self, key: str, suffix: str, *usual: str) -> dict[str, str]:
+        """Find the files of a part; returns their paths below their place by whole path.
+
+        Args:
+            key: the key of the manifest that may name further places.
+            suffix: the end of the names of the files.
+            usual: files, and folders that are searched with all that is below them.
+        """
+        places = [f"{place}/" for place in usual]
+        places += _named(self.manifest, key, self.files)
+        wanted = [path for path in self.files if path.endswith(suffix)]
+        found: dict[str, str] = {}
+        for place in places:
+            for path in wanted:
+                if f"{path}/".startswith(place):
+                    found[path] = path[len(place) :] or posixpath.basename(path)
+        return found
+
+    def texts(self, key: str, suffix: str, *usual: str) -> dict[Path, str]:
+        """Return the texts of the files of a part; the arguments are those of `paths`."""
+        paths = self.paths(key, suffix, *usual)
+        return {self.root / path: self._text(path) for path in paths}
+
+    def agents(self) -> dict[Path, str]:
+        markdown = self.texts("agents", ".md", "agents")
+        return markdown | self.texts("agents", ".toml", "agents")
+
+    def commands(self) -> dict[str, tuple[Path, str]]:
+        found: dict[str, tuple[Path, str]] = {}
+        for path, inner in self.paths("commands", ".md", "commands").items():
+            name = inner.removesuffix(".md").replace("/", ":")
+            found[name] = (self.root / path, self._text(path))
+        return found
+
+    def hooks(self) -> dict[Path, str]:
+        found = self.texts("hooks", ".json", "hooks.json", "hooks/hooks.json")
+        inline = self.manifest.get("hooks")
+        if isinstance(inline, dict):
+            table = cast("dict[str, Any]", inline)
+            text = json.dumps({"hooks": table.get("hooks", table)})
+            found[self.root / self.place] = text
+        return found
+
+    def servers(self) -> list[dict[str, Any]]:
+        """The tables with servers, in Claude Code's form."""
+        paths = self.paths("mcpServers", ".json", ".mcp.json")
+        found = [_table(self.files[path].data, path, Servers) for path in paths]
+        inline = self.manifest.get("mcpServers")
+        if isinstance(inline, dict):
+            found.append(cast("dict[str, Any]", inline))
+        return found
+
+    def _text(self, path: str) -> str:
+        return _text(self.files[path].data, path)
+
+
 def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
+    """The path and the contents of the manifest. Raises a `ValueError` if there is none."""
     for place in _MANIFESTS:
         if place in files:
             return place, _table(files[place].data, place, Manifest)
@@ -257,9 +305,13 @@ def _named(
     manifest: Mapping[str, Any], key: str, files: Iterable[str]
 ) -> Iterator[str]:
     """Yield the manifest's paths for a part, each ending in a slash; empty for the whole folder."""
-    named: Any = manifest.get(key, [])
-    paths = [named] if isinstance(named, str) else named
-    for path in cast("list[str]", paths) if isinstance(paths, list) else ():
+    named: Any = manifest.get(key)
+    paths: list[str] = []
+    if isinstance(named, str):
+        paths = [named]
+    elif isinstance(named, list):
+        paths = cast("list[str]", named)
+    for path in paths:
         base = f"{posixpath.normpath(path)}/".removeprefix("./")
         if not any(f"{name}/".startswith(base) for name in files):
             raise ValueError(
@@ -273,7 +325,15 @@ def _table(
     path: str,
     kind: Kind,
 ) -> dict[str, Any]:
-    """The JSON object of a file. `kind`: see `problems`."""
+    """Parse the JSON object in a file.
+
+    Args:
+        path: the name of the file in messages.
+        kind: the declared type of the object.
+
+    Raises:
+        ValueError: the file is not valid. The message is a clause.
+    """
     try:
         value = json.loads(_text(data, path))
         require_shallow(value, path)
@@ -295,4 +355,5 @@ def _text(data: bytes, path: str) -> str:
 
 
 def _line(text: str) -> str:
+    """The text on one bounded line."""
     return " ".join(text.split())[:_MAX_LINE]

@@ -1,7 +1,8 @@
-"""Plugins that `codex-py plugin add` has put into `$CODEX_HOME/codex-py/plugins`. LIGHT.
+"""Describes the plugins in `$CODEX_HOME/codex-py/plugins`, and lists their names. LIGHT.
 
-A plugin is used only in the form that the user saw when adding it. Its skills, roles, hooks,
-commands and MCP servers are treated as those that the user has written.
+`codex-py plugin add` puts them there. A plugin is used only in the form that the user saw when
+adding it. Its skills, roles, hooks, commands and MCP servers are treated as those that the user has
+written.
 """
 
 import re
@@ -20,8 +21,8 @@ class Plugin:
     """A plugin. Paths are absolute and in `root`. The texts were checked; do not read the files."""
 
     name: str
-    """Lower-case letters, digits and `-`. The names of its commands and skills get this and a colon
-    as a prefix."""
+    """Lower-case letters, digits and `-`. With a colon, it is the prefix of the names of its
+    commands and skills."""
     version: str
     description: str
     author: str
@@ -74,7 +75,7 @@ def plugin_names(home: Path) -> list[str]:
 
 
 def plugin_variables(root: Path) -> dict[str, str]:
-    """Further variables for a plugin's programs, with the names of Claude Code and Codex."""
+    """Return further variables for a plugin's programs, by their names in Claude Code and Codex."""
     names = ("CLAUDE_PLUGIN_ROOT", "CODEX_PLUGIN_ROOT", "PLUGIN_ROOT")
     # Byte code in the plugin's folder would count as a change of the plugin.
     return dict.fromkeys(names, str(root)) | {"PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,11 +1,10 @@
 """Finds out if the user trusts a project, with `[projects."<path>"]` of `config.toml`.
 
-The settings, rules and hooks of a trusted project are used only in the form that was trusted.
-
-They name programs to run and decide which actions are allowed, and anyone who can change the
-repository can change them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each file. An
-entry in `config.toml`, which Codex and people write too, has no digests: they are taken when we
-first see the entry.
+The settings, rules and hooks of a trusted project are used only in the form that was trusted: they
+name programs to run and decide which actions are allowed, and anyone who can change the repository
+can change them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each file. An entry in
+`config.toml`, which Codex and people write too, has no digests: they are taken when we first see
+the entry.
 """
 
 import json
@@ -37,6 +36,8 @@ _Digests: TypeAlias = dict[str, str]
 
 @frozen
 class Trusted:
+    """The user trusts the project, and its files are those that were trusted."""
+
     files: Mapping[Path, str]
     """The checked texts, by path. Folders nearest to the root come first."""
 
@@ -74,6 +75,7 @@ def trust_level(
     for name, entry in projects.items():
         level = entry.get("trust_level")
         if level:
+            # An entry for this very path wins over one for a link to it.
             levels[str(Path(name))] = level
             levels.setdefault(_real(name), level)
     folders = [cwd]
@@ -131,9 +133,14 @@ def project_trust(
 
 
 def trust_project(home: Path, folders: Sequence[Path]) -> None:
-    """Trust a project with the present files in these folders, given from its root down.
+    """Trust a project with the present files in these folders.
 
-    Raises a `ConfigError` if that fails.
+    Args:
+        home: `$CODEX_HOME`.
+        folders: see `project_trust`.
+
+    Raises:
+        ConfigError: a file cannot be read, or the trust cannot be recorded.
     """
     root = folders[0]
     texts = _texts(_paths(home, folders), root)
@@ -147,6 +154,7 @@ def trust_project(home: Path, folders: Sequence[Path]) -> None:
 
 
 def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The existing files in these folders that need trust."""
     # In the user's home folder, `.codex` is the user's own.
     real_home = os.path.realpath(home)
     found: list[Path] = []
@@ -160,9 +168,13 @@ def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _texts(paths: Sequence[Path], root: Path) -> dict[Path, str]:
-    # A file may have been removed just now.
-    texts = ((path, read_text(path, root=root)) for path in paths)
-    return {path: text for path, text in texts if text is not None}
+    texts: dict[Path, str] = {}
+    for path in paths:
+        text = read_text(path, root=root)
+        # A file may have been removed just now.
+        if text is not None:
+            texts[path] = text
+    return texts
 
 
 def _digests(root: Path, texts: Mapping[Path, str]) -> _Digests:
@@ -179,6 +191,11 @@ def _folder(root: Path, name: str) -> Path:
 
 
 def _recorded(home: Path) -> dict[str, _Digests]:
+    """Read the digests of all projects, by the root of the project.
+
+    Raises:
+        ConfigError: the file is damaged, or cannot be read.
+    """
     path = _record_file(home)
     with suppress(ValueError):
         projects = json.loads(read_text(path) or "{}")
@@ -194,6 +211,7 @@ def _record(
     root: Path,
     digests: _Digests,
 ) -> None:
+    """Write the digests of a project, in place of earlier ones."""
     path = _record_file(home)
     with as_config_error(path, "written"):
         make_private(path.parent)
@@ -207,6 +225,7 @@ def _record_file(home: Path) -> Path:
 
 
 def _real(path: str | Path) -> str:
+    """The path without links; the path itself if it cannot be resolved."""
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):
