@@ -19,12 +19,16 @@ from codex_py.streams.standard import tell
 
 
 def run_acp(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Serve one client until it leaves, or ask for a key. Returns the exit code."""
-    if arguments.words[1:] == ("login",):
+    """Serve one client until it leaves; `acp login` stores a key instead.
+
+    Returns the exit code.
+    """
+    words = arguments.words[1:]
+    if words == ("login",):
         return _login(arguments, environment)
-    if arguments.words[1:]:
+    if words:
         raise UsageError(
-            f"unexpected argument {arguments.words[1]!r}: the client sends the prompts"
+            f"unexpected argument {words[0]!r}: the client sends the prompts"
         )
     if arguments.worktree is not None:
         raise UsageError(

@@ -18,6 +18,7 @@ from codex_py.app.json_rpc import (
     RpcError,
 )
 from codex_py.app.model import missing_key
+from codex_py.app.options import SessionOptions
 from codex_py.app.stored_login import remove_login
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
@@ -38,7 +39,9 @@ from codex_py.version import __version__
 _VERSION: Final = 1
 """The only version that is served; a client that cannot speak it leaves."""
 _NOT_FOUND: Final = -32002
+"""ACP's error code for a session that does not exist."""
 _PAGE: Final = 50
+"""The number of sessions in one answer to `session/list`."""
 _CAPABILITIES: Final[Mapping[str, Any]] = {
     "loadSession": True,
     "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
@@ -49,18 +52,20 @@ _CAPABILITIES: Final[Mapping[str, Any]] = {
     },
     "auth": {"logout": {}},
 }
-_KEY: Final = {
+_KEY_METHOD: Final = {
     "id": "api-key",
     "name": "API key from the environment",
     "description": "Set the provider's variable, such as OPENAI_API_KEY, or run `codex-py login`",
 }
-_LOGIN: Final = {
+"""A method for `authenticate`. The user has set up the key already; it is only looked for."""
+_LOGIN_METHOD: Final = {
     "type": "terminal",
     "id": "login",
     "name": "Enter an API key",
     "description": "It is stored in auth.json of $CODEX_HOME",
     "args": ["login"],
 }
+"""A method that the client runs by itself: it opens a terminal with these arguments."""
 _SetOption: TypeAlias = schema.SetSessionConfigOptionSelectRequest
 _Opening: TypeAlias = (
     schema.NewSessionRequest | schema.LoadSessionRequest | schema.ResumeSessionRequest
@@ -69,8 +74,10 @@ _LISTS: Final = {
     "mcp_servers": "mcpServers",
     "additional_directories": "additionalDirectories",
 }
+"""The fields that are lists, by attribute of the request: the names that clients send."""
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
-_Handler: TypeAlias = Callable[[Any], Awaitable[dict[str, Any]]]
+_Answer: TypeAlias = dict[str, Any]
+_Handler: TypeAlias = Callable[[Any], Awaitable[_Answer]]
 
 
 class EditorAgent:
@@ -105,8 +112,14 @@ class EditorAgent:
             "session/set_config_option": (_SetOption, self._set_option),
         }
 
-    async def requested(self, method: str, params: Any) -> dict[str, Any]:
-        """Answer a request. A prompt is registered before the first await."""
+    async def requested(self, method: str, params: Any) -> _Answer:
+        """Answer a request.
+
+        A prompt's turn exists before the first await, so a `session/cancel` that follows ends it.
+
+        Raises:
+            RpcError: the request is wrong, or it failed.
+        """
         row = self._methods.get(method)
         if row is None:
             raise RpcError(
@@ -124,13 +137,11 @@ class EditorAgent:
 
     def notified(self, method: str, params: Any) -> None:
         """Handle a notification. Unknown ones, and those for unknown sessions, are ignored."""
-        match method, params:
-            case "session/cancel", {"sessionId": str(session_id)} if (
-                session_id in self._sessions
-            ):
-                self._sessions[session_id].cancel()
-            case _:
-                pass
+        if method != "session/cancel":
+            return
+        session_id = as_object(params).get("sessionId")
+        if isinstance(session_id, str) and session_id in self._sessions:
+            self._sessions[session_id].cancel()
 
     async def aclose(self) -> None:
         """Close every session."""
@@ -140,8 +151,11 @@ class EditorAgent:
             *(each.close() for each in sessions), return_exceptions=True
         )
 
-    async def _initialize(self, _: schema.InitializeRequest) -> dict[str, Any]:
+    async def _initialize(self, _: schema.InitializeRequest) -> _Answer:
         self._is_initialized = True
+        methods: list[Mapping[str, Any]] = [_KEY_METHOD]
+        if self._client.has_terminal:
+            methods.insert(0, _LOGIN_METHOD)
         return {
             "protocolVersion": _VERSION,
             "agentInfo": {
@@ -150,22 +164,21 @@ class EditorAgent:
                 "version": __version__,
             },
             "agentCapabilities": _CAPABILITIES,
-            "authMethods": [_LOGIN, _KEY] if self._client.has_terminal else [_KEY],
+            "authMethods": methods,
         }
 
-    async def _authenticate(
-        self, request: schema.AuthenticateRequest
-    ) -> dict[str, Any]:
-        if request.method_id != _KEY["id"]:
+    async def _authenticate(self, request: schema.AuthenticateRequest) -> _Answer:
+        if request.method_id != _KEY_METHOD["id"]:
             raise RpcError(INVALID_PARAMS, f"there is no method {request.method_id!r}")
         self._require_key(self._config(self._arguments.cd))
         return {}
 
-    async def _logout(self, _: schema.LogoutRequest) -> dict[str, Any]:
-        await asyncio.to_thread(remove_login, self._config(self._arguments.cd))
+    async def _logout(self, _: schema.LogoutRequest) -> _Answer:
+        config = self._config(self._arguments.cd)
+        await asyncio.to_thread(remove_login, config)
         return {}
 
-    async def _open(self, request: _Opening) -> dict[str, Any]:
+    async def _open(self, request: _Opening) -> _Answer:
         """Open a new session, or an earlier one by its id; `load` also sends its conversation."""
         if isinstance(request, schema.NewSessionRequest):
             session = await self._opened(request, None)
@@ -173,16 +186,16 @@ class EditorAgent:
         session = await self._opened(request, request.session_id)
         return session.state()
 
-    async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
-        if request.cwd is None:
-            cwd = None
-        else:
+    async def _list(self, request: schema.ListSessionsRequest) -> _Answer:
+        cwd = None
+        if request.cwd is not None:
             cwd = _absolute("cwd", request.cwd)
         cursor = request.cursor or "0"
         if not re.fullmatch(r"[0-9]{1,9}", cursor):
             raise RpcError(INVALID_PARAMS, f"`cursor` {cursor!r} is none of ours")
         start = int(cursor)
-        end = int(cursor) + _PAGE
+        end = start + _PAGE
+        # One more than the page shows whether another page follows.
         found = await asyncio.to_thread(
             list_sessions, self._home, cwd=cwd, limit=end + 1
         )
@@ -195,37 +208,40 @@ class EditorAgent:
             }
             for each in found[start:end]
         ]
-        answer: dict[str, Any] = {"sessions": sessions}
+        answer: _Answer = {"sessions": sessions}
         if len(found) > end:
             answer["nextCursor"] = str(end)
         return answer
 
-    async def _close(self, request: schema.CloseSessionRequest) -> dict[str, Any]:
+    async def _close(self, request: schema.CloseSessionRequest) -> _Answer:
         session = self._session(request.session_id)
         del self._sessions[request.session_id]
         await session.close()
         return {}
 
-    async def _delete(self, request: schema.DeleteSessionRequest) -> dict[str, Any]:
-        session = self._sessions.pop(request.session_id, None)
+    async def _delete(self, request: schema.DeleteSessionRequest) -> _Answer:
+        """Delete a session's file. There may be none: the client wants it gone."""
+        session_id = request.session_id
+        session = self._sessions.pop(session_id, None)
         if session is not None:
             await session.close()
-        if is_thread_id(request.session_id):
-            await asyncio.to_thread(delete, self._home, request.session_id.lower())
+        if is_thread_id(session_id):
+            await asyncio.to_thread(delete, self._home, session_id.lower())
         return {}
 
-    async def _prompt(self, request: schema.PromptRequest) -> dict[str, Any]:
-        return {
-            "stopReason": await self._session(request.session_id).prompt(request.prompt)
-        }
-
-    async def _set_mode(self, request: schema.SetSessionModeRequest) -> dict[str, Any]:
-        self._session(request.session_id).choose("mode", request.mode_id)
-        return {}
-
-    async def _set_option(self, request: _SetOption) -> dict[str, Any]:
+    async def _prompt(self, request: schema.PromptRequest) -> _Answer:
         session = self._session(request.session_id)
-        return {"configOptions": session.choose(request.config_id, request.value)}
+        return {"stopReason": await session.prompt(request.prompt)}
+
+    async def _set_mode(self, request: schema.SetSessionModeRequest) -> _Answer:
+        session = self._session(request.session_id)
+        session.choose("mode", request.mode_id)
+        return {}
+
+    async def _set_option(self, request: _SetOption) -> _Answer:
+        session = self._session(request.session_id)
+        options = session.choose(request.config_id, request.value)
+        return {"configOptions": options}
 
     def _session(self, session_id: str) -> EditorSession:
         session = self._sessions.get(session_id)
@@ -234,30 +250,15 @@ class EditorAgent:
         return session
 
     async def _opened(self, request: _Opening, session_id: str | None) -> EditorSession:
-        cwd = str(_folder("cwd", request.cwd))
-        config = self._config(cwd)
-        servers = {**config.mcp_servers, **_servers(request.mcp_servers or ())}
-        config = replace(config, mcp_servers=servers)
-        self._require_key(config)
-        wanted = request.additional_directories or ()
-        own_dirs = [config.cwd / name for name in self._arguments.add_dir]
-        dirs = [_folder("additionalDirectories", folder) for folder in wanted]
-        options = replace(
-            served_options(self._arguments),
-            source="vscode",
-            originator="codex_py_acp",
-            add_dirs=(*own_dirs, *dirs),
-            can_review=True,
-        )
+        """Open a session, and let its first updates follow the answer to the request.
+
+        Args:
+            session_id: the id of an earlier session; None for a new one.
+        """
+        config = self._session_config(request)
+        options = self._session_options(request, config.cwd)
         if session_id is not None:
-            if (
-                not is_thread_id(session_id)
-                or find_session(self._home, session_id) is None
-            ):
-                raise RpcError(_NOT_FOUND, f"there is no session {session_id!r}")
-            open_one = self._sessions.pop(session_id, None)
-            if open_one is not None:
-                await open_one.close()
+            await self._close_earlier(session_id)
             options = replace(options, resume=session_id)
         session = EditorSession(
             self._rpc, config, options, self._environment, self._client
@@ -272,6 +273,44 @@ class EditorAgent:
         self._sessions[session.id] = session
         session.announce()
         return session
+
+    def _session_config(self, request: _Opening) -> Config:
+        """The configuration of the client's folder, with the client's MCP servers.
+
+        Raises:
+            RpcError: the folder does not exist, a server cannot be used, or a key is missing.
+        """
+        cwd = _folder("cwd", request.cwd)
+        config = self._config(str(cwd))
+        clients = _servers(request.mcp_servers or ())
+        servers = {**config.mcp_servers, **clients}
+        config = replace(config, mcp_servers=servers)
+        self._require_key(config)
+        return config
+
+    def _session_options(self, request: _Opening, cwd: Path) -> SessionOptions:
+        own_dirs = [cwd / name for name in self._arguments.add_dir]
+        wanted = request.additional_directories or ()
+        dirs = [_folder("additionalDirectories", folder) for folder in wanted]
+        return replace(
+            served_options(self._arguments),
+            source="vscode",
+            originator="codex_py_acp",
+            add_dirs=(*own_dirs, *dirs),
+            can_review=True,
+        )
+
+    async def _close_earlier(self, session_id: str) -> None:
+        """Make sure that a session exists, and close it if it is open.
+
+        Raises:
+            RpcError: there is no such session.
+        """
+        if not is_thread_id(session_id) or find_session(self._home, session_id) is None:
+            raise RpcError(_NOT_FOUND, f"there is no session {session_id!r}")
+        open_one = self._sessions.pop(session_id, None)
+        if open_one is not None:
+            await open_one.close()
 
     def _config(self, cwd: str | None) -> Config:
         return read_config(replace(self._arguments, cd=cwd), self._environment)
@@ -292,7 +331,7 @@ def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
         RpcError: the params are wrong.
     """
     given: dict[str, Any] = dict(as_object(params))
-    if given.get("mcpServers", ...) is None:
+    if "mcpServers" in given and given["mcpServers"] is None:
         given["mcpServers"] = []
     try:
         checked = kind.model_validate(given)
@@ -322,21 +361,13 @@ def _folder(name: str, path: str) -> Path:
 
 
 def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
+    """The client's MCP servers by name, as a configuration has them.
+
+    Raises:
+        RpcError: a server is of a type that is not supported.
+    """
     tables: dict[str, dict[str, Any]] = {}
     for server in servers:
-        match server:
-            case schema.McpServerStdio(command=command, args=args, env=env):
-                variables = {each.name: each.value for each in env}
-                table = {"command": command, "args": list(args), "env": variables}
-            case schema.HttpMcpServer(url=url, headers=headers):
-                table = {
-                    "url": url,
-                    "http_headers": {each.name: each.value for each in headers},
-                }
-            case _:
-                raise RpcError(
-                    INVALID_PARAMS, f"`mcpServers`: no server of type {server.type!r}"
-                )
         # Names are meant for people, but the names of the server's tools are made from them.
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"
         name = plain
@@ -344,11 +375,27 @@ def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
         while name in tables:
             number += 1
             name = f"{plain}-{number}"
-        tables[name] = table
+        tables[name] = _server_table(server)
     return mcp_servers(tables)[0]
+
+
+def _server_table(server: Any) -> dict[str, Any]:
+    """The table of a server, as `config.toml` would have it."""
+    match server:
+        case schema.McpServerStdio(command=command, args=args, env=env):
+            variables = {each.name: each.value for each in env}
+            return {"command": command, "args": list(args), "env": variables}
+        case schema.HttpMcpServer(url=url, headers=headers):
+            http_headers = {each.name: each.value for each in headers}
+            return {"url": url, "http_headers": http_headers}
+        case _:
+            reason = f"`mcpServers`: no server of type {server.type!r}"
+            raise RpcError(INVALID_PARAMS, reason)
 
 
 def _first_mistake(error: ValidationError) -> str:
     """Describe the first mistake in params: its place and the reason."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"`{'.'.join(map(str, first['loc'])) or 'params'}`: {first['msg']}"
+    mistakes = error.errors(include_url=False, include_input=False)
+    first = mistakes[0]
+    place = ".".join(map(str, first["loc"])) or "params"
+    return f"`{place}`: {first['msg']}"

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from codex_py.app.export.entries import Text, entries
 from codex_py.app.export.markdown import fenced
-from codex_py.app.views.diffs import read_diff
+from codex_py.app.views.diffs import DiffLine, read_diff
 from codex_py.app.views.item_text import agent_verb, script_of
 from codex_py.protocol import event_items
 from codex_py.protocol.approval import ApprovalRequest
@@ -26,7 +26,9 @@ _KINDS: Final[Mapping[str, str]] = {
     "context_compaction": "think",
 }
 _MAX_TITLE: Final = 300
+"""Limit in characters."""
 _MAX_TEXT: Final = 32_000
+"""Limit in characters."""
 _MAX_FILE: Final = 1_000_000
 """Limit in bytes for a file that is shown whole. Only the hunks of larger files are shown."""
 _MAX_FILES: Final = 200
@@ -41,29 +43,30 @@ def text_content(text: str) -> Fields:
 def shown_call(
     item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_known: bool
 ) -> Fields:
-    """The fields of an item's call. `is_known`: it was shown before, a patch with its diffs."""
+    """Make the fields of an item's call.
+
+    Args:
+        is_known: the call was shown before; the diffs of a patch that went well are not repeated.
+    """
     (entry,) = entries([item])
-    has_failed = entry.failed or getattr(item, "status", None) in {"failed", "declined"}
-    content = [
-        text_content(_markdown(part)) for part in entry.parts if isinstance(part, Text)
-    ]
+    has_failed = entry.failed
+    if getattr(item, "status", None) in {"failed", "declined"}:
+        has_failed = True
+    texts = [part for part in entry.parts if isinstance(part, Text)]
+    content = [text_content(_markdown(text)) for text in texts]
     match item:
         case event_items.FileChange():
             paths = [cwd / change.path for change in item.changes]
-            kinds = {change.kind for change in item.changes}
-            fields = _files(paths, cwd, "delete" if kinds == {"delete"} else "edit")
+            fields = _files(paths, cwd, _patch_kind(item))
             if has_failed or not is_known:
-                fields["content"] = [
-                    *_diffs(item.files, item.diff, paths, cwd),
-                    *content,
-                ]
+                diffs = _diffs(item.files, item.diff, paths, cwd)
+                fields["content"] = [*diffs, *content]
         case event_items.CommandExecution():
-            fields = _call(entry.title, "execute", _arguments(item.command, item.cwd))
+            arguments = _arguments(item.command, item.cwd)
+            fields = _call(entry.title, "execute", arguments)
             if is_done:
-                fields |= {
-                    "content": content,
-                    "rawOutput": {"exit_code": item.exit_code},
-                }
+                fields["content"] = content
+                fields["rawOutput"] = {"exit_code": item.exit_code}
         case event_items.McpToolCall():
             if item.tool == "view_image":
                 kind = "read"
@@ -74,11 +77,16 @@ def shown_call(
                 fields["content"] = content
         case _:
             title = _title(item, is_done=is_done) or entry.title
-            fields = _call(title, _KINDS.get(item.type, "other"), None) | {
-                "content": content
-            }
-    ended = "failed" if has_failed else "completed"
-    return {**fields, "status": ended if is_done else "in_progress"}
+            kind = _KINDS.get(item.type, "other")
+            fields = _call(title, kind, None)
+            fields["content"] = content
+    if not is_done:
+        fields["status"] = "in_progress"
+    elif has_failed:
+        fields["status"] = "failed"
+    else:
+        fields["status"] = "completed"
+    return fields
 
 
 def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
@@ -87,38 +95,49 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
     match request.kind:
         case "command":
             script = script_of(request.summary)
-            fields = _call(
-                script, "execute", _arguments(request.summary, str(request.cwd))
-            )
-            content.append(text_content(fenced(plain(script), "sh")))
+            arguments = _arguments(request.summary, str(request.cwd))
+            fields = _call(script, "execute", arguments)
+            shown = fenced(plain(script), "sh")
+            content.append(text_content(shown))
         case "patch":
             fields = _files(request.paths, cwd, "edit")
             content += _diffs(
                 request.files, request.summary, request.paths, request.cwd
             )
         case "mcp" | "network":
-            name, arguments = request.tool or (request.summary, None)
-            fields = _call(
-                name.removeprefix("mcp__").replace("__", ".", 1), "other", arguments
-            )
+            name = request.summary
+            arguments = None
+            if request.tool is not None:
+                name, arguments = request.tool
+            # `mcp__server__tool` is shown as `server.tool`.
+            title = name.removeprefix("mcp__").replace("__", ".", 1)
+            fields = _call(title, "other", arguments)
     if request.reason:
         # Put the reason on one line: the model may have written it, and a line of it could pass
         # for the command.
-        content.append(
-            text_content(f"Reason: {' '.join(plain(request.reason).split())}")
-        )
+        reason = " ".join(plain(request.reason).split())
+        content.append(text_content(f"Reason: {reason}"))
     if request.agent:
         fields["title"] = f"{request.agent}: {fields['title']}"
     return {**fields, "content": content}
 
 
+def _patch_kind(item: event_items.FileChange) -> str:
+    kinds = {change.kind for change in item.changes}
+    if kinds == {"delete"}:
+        return "delete"
+    return "edit"
+
+
 def _title(item: event_items.ThreadItem, *, is_done: bool) -> str | None:
+    """A title for the calls that have one in ACP only; None for the other calls."""
     match item:
         case event_items.ErrorItem(tool=tool):
             return tool
         case event_items.CollabToolCall():
+            verb = agent_verb(item.tool, is_done=is_done)
             names = [item.names.get(each, each) for each in item.receiver_thread_ids]
-            return " ".join([agent_verb(item.tool, is_done=is_done), *names])
+            return " ".join([verb, *names])
         case event_items.ContextCompaction():
             return "Sum up the conversation, to make room"
         case _:
@@ -130,8 +149,9 @@ def _call(
     kind: str,
     arguments: Any,
 ) -> Fields:
-    title = cut(" ".join(plain(title).split()), _MAX_TITLE) or "?"
-    return {"title": title, "kind": kind, "rawInput": arguments}
+    line = " ".join(plain(title).split())
+    shown = cut(line, _MAX_TITLE) or "?"
+    return {"title": shown, "kind": kind, "rawInput": arguments}
 
 
 def _markdown(part: Text) -> str:
@@ -141,7 +161,8 @@ def _markdown(part: Text) -> str:
 
 
 def _arguments(command: str, cwd: str) -> Fields:
-    return {"command": shortened(script_of(command), _MAX_TEXT), "cwd": cwd}
+    script = shortened(script_of(command), _MAX_TEXT)
+    return {"command": script, "cwd": cwd}
 
 
 def _files(
@@ -149,6 +170,7 @@ def _files(
     cwd: Path,
     kind: str,
 ) -> Fields:
+    """The fields of a call that changes files: their names in the title, and their places."""
     names: list[str] = []
     for path in paths:
         if path.is_relative_to(cwd):
@@ -161,18 +183,21 @@ def _files(
 
 
 def _diffs(
-    files: Sequence[PatchedFile], diff: str, paths: Sequence[Path], cwd: Path
-) -> Iterator[Fields]:
+    files: Sequence[PatchedFile],
+    diff: str,
+    paths: Sequence[Path],
+    cwd: Path,
+) -> Sequence[Fields]:
     """Show the files whole. If one is unknown, too large or not text, show all hunks instead."""
-    first = files[:_MAX_FILES]
-    texts = [(_text(file.old), _text(file.new)) for file in first]
-    if not texts or any(None in pair for pair in texts):
-        yield from _hunks(diff, paths, cwd)
-        return
-    for file, (old, new) in zip(first, texts, strict=True):
-        if file.old is None:
-            old = None
-        yield _diff(file.destination, old, new or "")
+    whole: list[Fields] = []
+    for file in files[:_MAX_FILES]:
+        old = _text(file.old)
+        new = _text(file.new)
+        if old is None or new is None:
+            return list(_hunks(diff, paths, cwd))
+        before = None if file.old is None else old
+        whole.append(_diff(file.destination, before, new))
+    return whole or list(_hunks(diff, paths, cwd))
 
 
 def _text(data: bytes | None) -> str | None:
@@ -189,30 +214,38 @@ def _hunks(
     paths: Sequence[Path],
     cwd: Path,
 ) -> Iterator[Fields]:
+    """Show each hunk of a diff as a file that has only the lines of the hunk."""
     # A diff leaves out the first slash.
     elsewhere = {str(path).lstrip("/"): path for path in paths}
     for file in read_diff(diff)[:_MAX_FILES]:
         name = file.moved_to or file.path
         path = elsewhere.get(name, cwd / name)
-        old = ""
-        new = ""
-        hunks: list[tuple[str, str]] = []
-        for line in file.lines:
-            if line.sign == "\\":
-                continue
-            if line.sign == "@":
-                hunks.append((old, new))
-                old = ""
-                new = ""
-                continue
-            if line.sign != "+":
-                old += f"{line.text}\n"
-            if line.sign != "-":
-                new += f"{line.text}\n"
-        hunks.append((old, new))
-        for old, new in hunks:
+        for old, new in _sides(file.lines):
             before = None if file.verb == "Added" else old
             yield _diff(path, before, new)
+
+
+def _sides(lines: Sequence[DiffLine]) -> Iterator[tuple[str, str]]:
+    """The text of each hunk before and after the change."""
+    old = ""
+    new = ""
+    for line in lines:
+        match line.sign:
+            case "@":
+                yield old, new
+                old = ""
+                new = ""
+            case "+":
+                new += f"{line.text}\n"
+            case "-":
+                old += f"{line.text}\n"
+            case " ":
+                old += f"{line.text}\n"
+                new += f"{line.text}\n"
+            case "\\":
+                # A remark, for example that the file has no newline at its end.
+                pass
+    yield old, new
 
 
 def _diff(

@@ -23,15 +23,15 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import objects
 from codex_py.protocol.messages import EncodedItem, decode_json
 
-_COMPACT: Final = "compact"
 _OWN: Final[Mapping[str, tuple[str, str]]] = {
     "init": ("have AGENTS.md written", ""),
-    _COMPACT: ("sum up the conversation, to make room", ""),
+    "compact": ("sum up the conversation, to make room", ""),
     "review": (
         "have a change reviewed",
         "[--uncommitted | --base BRANCH | --commit SHA | WORDS]",
     ),
 }
+"""The built-in commands: what each does, and a hint at its argument."""
 
 
 @frozen
@@ -48,7 +48,9 @@ class EditorPrompt:
 
     @property
     def text(self) -> str:
-        return "\n\n".join(filter(None, (self.said, self.context)))
+        """What is sent to the model."""
+        parts = [part for part in (self.said, self.context) if part]
+        return "\n\n".join(parts)
 
 
 def read_prompt(blocks: Sequence[Any]) -> EditorPrompt:
@@ -66,7 +68,8 @@ def read_prompt(blocks: Sequence[Any]) -> EditorPrompt:
                 images.append(_decoded(data))
             case schema.EmbeddedResourceContentBlock(resource=resource):
                 place = _place(resource.uri)
-                said.append(f"[@{place.rpartition('/')[2]}]({place})")
+                name = place.rpartition("/")[2]
+                said.append(f"[@{name}]({place})")
                 if isinstance(resource, schema.TextResourceContents):
                     context.append(
                         f'<context ref="{place}">\n{resource.text}\n</context>'
@@ -77,9 +80,10 @@ def read_prompt(blocks: Sequence[Any]) -> EditorPrompt:
                 raise RpcError(
                     INVALID_PARAMS, f"`prompt`: no part of type {block.type!r} is taken"
                 )
-    if not (any(map(str.strip, said)) or images):
+    text = "".join(said)
+    if not text.strip() and not images:
         raise RpcError(INVALID_PARAMS, "`prompt` is empty")
-    return EditorPrompt("".join(said), "\n".join(context), images)
+    return EditorPrompt(text, "\n".join(context), images)
 
 
 def _place(uri: str) -> str:
@@ -106,7 +110,8 @@ def prompt_images(item: EncodedItem) -> list[dict[str, Any]]:
     """The images in a prompt of the history, in the form in which a client sends them."""
     found: list[dict[str, Any]] = []
     for part in objects(decode_json(item).get("content")):
-        kind, _, data = str(part.get("image_url", "")).partition(";base64,")
+        url = str(part.get("image_url", ""))
+        kind, _, data = url.partition(";base64,")
         if data:
             image = {
                 "type": "image",
@@ -118,36 +123,35 @@ def prompt_images(item: EncodedItem) -> list[dict[str, Any]]:
 
 
 class Commands:
+    """The slash commands of one session."""
+
     def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
         self._config = config
         self._environment = environment
         self._prompts: dict[str, CustomPrompt] = {}
+        """The user's prompts, by the names of their commands."""
 
     def find(self) -> None:
         """Read the user's prompts from files. Blocks."""
         found = find_custom_prompts(self._config, self._environment).found
-        self._prompts = {
-            prompt.short_name or prompt.name: prompt for prompt in reversed(found)
-        }
-        self._prompts |= {prompt.name: prompt for prompt in found}
-        self._prompts = {
-            name: p for name, p in self._prompts.items() if name not in _OWN
-        }
+        prompts: dict[str, CustomPrompt] = {}
+        # A full name wins over a short one, and of two equal short names the first one wins.
+        for prompt in reversed(found):
+            prompts[prompt.short_name or prompt.name] = prompt
+        for prompt in found:
+            prompts[prompt.name] = prompt
+        for name in _OWN:
+            prompts.pop(name, None)
+        self._prompts = prompts
 
     def update(self) -> dict[str, Any]:
-        own = [(name, *row) for name, row in _OWN.items()]
-        theirs = [
-            (n, p.description or "a prompt", p.argument_hint)
-            for n, p in self._prompts.items()
-        ]
+        """The update of ACP that tells a client the commands."""
         commands: list[dict[str, Any]] = []
-        for name, description, hint in (*own, *theirs):
-            command: dict[str, Any] = {"name": name, "description": description}
-            if hint:
-                command["input"] = {"hint": hint}
-            else:
-                command["input"] = None
-            commands.append(command)
+        for name, (description, hint) in _OWN.items():
+            commands.append(_command(name, description, hint))
+        for name, prompt in self._prompts.items():
+            description = prompt.description or "a prompt"
+            commands.append(_command(name, description, prompt.argument_hint))
         return {
             "sessionUpdate": "available_commands_update",
             "availableCommands": commands,
@@ -159,26 +163,45 @@ class Commands:
         Raises:
             CodexError: the arguments of the command cannot be used.
         """
-        words = prompt.said.split(maxsplit=1)
-        name = words[0] if words else ""
-        argument = words[1].strip() if words[1:] else ""
-        command = name.removeprefix("/")
-        if command == name or command not in {*_OWN, *self._prompts}:
+        if not prompt.said.lstrip().startswith("/"):
             return prompt
-        if command not in _OWN:
-            found = self._prompts[command]
-            return replace(prompt, said=found.filled(argument), model=found.model)
-        if command == "review":
-            if argument:
-                target = review_target(argument)
-            else:
-                target = ReviewTarget(uncommitted=True)
-            # Check the target before the turn: a failed turn would be part of the conversation.
-            await asyncio.to_thread(
-                change_to_review, target, self._config, self._environment
-            )
-            reviews = session.feature(Reviews)
-            assert reviews is not None
-            return replace(prompt, said=reviews.begin(target))
-        text = instruction_text("commands/init.md").strip()
-        return replace(prompt, said=text, compacts=command == _COMPACT)
+        name, *rest = prompt.said.split(maxsplit=1)
+        command = name.removeprefix("/")
+        argument = "".join(rest).strip()
+        found = self._prompts.get(command)
+        if found is not None:
+            text = found.filled(argument)
+            return replace(prompt, said=text, model=found.model)
+        match command:
+            case "init":
+                text = instruction_text("commands/init.md")
+                return replace(prompt, said=text.strip())
+            case "compact":
+                return replace(prompt, compacts=True)
+            case "review":
+                text = await self._review(argument, session)
+                return replace(prompt, said=text)
+            case _:
+                return prompt
+
+    async def _review(self, argument: str, session: Session) -> str:
+        """Begin a review, and return its prompt. Without an argument, it is of all changes."""
+        if argument:
+            target = review_target(argument)
+        else:
+            target = ReviewTarget(uncommitted=True)
+        # Check the target before the turn: a failed turn would be part of the conversation.
+        await asyncio.to_thread(
+            change_to_review, target, self._config, self._environment
+        )
+        reviews = session.feature(Reviews)
+        assert reviews is not None
+        return reviews.begin(target)
+
+
+def _command(name: str, description: str, hint: str) -> dict[str, Any]:
+    """A command in the format of ACP. `hint`: empty if the command takes no argument."""
+    command: dict[str, Any] = {"name": name, "description": description, "input": None}
+    if hint:
+        command["input"] = {"hint": hint}
+    return command

@@ -1,8 +1,8 @@
 """Asks the client's user about calls, and passes on questions of MCP servers and of the model."""
 
 import shlex
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from codex_py.app.json_rpc import JsonRpc, RpcError
 from codex_py.frontends.acp.updates import Update, Updates
@@ -18,6 +18,15 @@ _WITH_RULE: Final = ReviewDecision.APPROVED_WITH_RULE
 _NO: Final = ReviewDecision.DENIED
 
 
+class _Offer(NamedTuple):
+    """An answer that the user can choose."""
+
+    decision: ReviewDecision
+    name: str
+    kind: str
+    """The kind of answer, in ACP's words: clients choose an icon by it."""
+
+
 @frozen
 class ClientCapabilities:
     """The capabilities of a client. A value of a wrong type counts as no, as the schema says."""
@@ -31,10 +40,12 @@ class ClientCapabilities:
     def of(cls, params: object) -> "ClientCapabilities":
         """Read the capabilities from the params of `initialize`."""
         can = as_object(as_object(params).get("clientCapabilities"))
+        auth = as_object(can.get("auth"))
+        session = as_object(can.get("session"))
         elicitation = as_object(can.get("elicitation"))
         return cls(
-            has_terminal=as_object(can.get("auth")).get("terminal") is True,
-            has_notices=isinstance(as_object(can.get("session")).get("notices"), dict),
+            has_terminal=auth.get("terminal") is True,
+            has_notices=isinstance(session.get("notices"), dict),
             has_forms=isinstance(elicitation.get("form"), dict),
             has_urls=isinstance(elicitation.get("url"), dict),
         )
@@ -59,40 +70,31 @@ class EditorQuestions:
         self._send = send
         self._client = client
         self.session_id = ""
+        """The client's id of the session, set when it is known."""
 
     async def review(self, request: ApprovalRequest) -> Review:
         before, call = self._updates.question(request)
         self._send(before)
-        offered = {
-            decision.value: (decision, *row) for decision, *row in _options(request)
-        }
+        offers = _offers(request)
         options = [
-            {"optionId": option, "name": name, "kind": kind}
-            for option, (_, name, kind) in offered.items()
+            {"optionId": offer.decision.value, "name": offer.name, "kind": offer.kind}
+            for offer in offers
         ]
-        match await self._ask(
+        answer = await self._ask(
             "session/request_permission", toolCall=call, options=options
-        ):
-            case {"outcome": {"outcome": "selected", "optionId": str(option)}}:
-                if option in offered:
-                    decision = offered[option][0]
-                else:
-                    decision = _NO
-            case {"outcome": {"outcome": "cancelled"}}:
-                # A client that answers so cancels the turn.
-                decision = ReviewDecision.ABORT
-            case _:
-                decision = _NO
+        )
+        decision = _decision(answer, offers)
         if request.agent is not None:
             is_allowed = decision in {_YES, _FOR_SESSION, _WITH_RULE}
-            self._send(
-                [self._updates.answered(call["toolCallId"], is_allowed=is_allowed)]
-            )
+            update = self._updates.answered(call["toolCallId"], is_allowed=is_allowed)
+            self._send([update])
         return Review(decision)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        client = self._client
-        if not (client.has_forms if elicitation.url is None else client.has_urls):
+        can_show = self._client.has_urls
+        if elicitation.url is None:
+            can_show = self._client.has_forms
+        if not can_show:
             return ElicitationAnswer("decline")
         message = f"{elicitation.server}: {elicitation.message}"
         answer = await self._ask(
@@ -111,19 +113,30 @@ class EditorQuestions:
         return as_object(answer)
 
 
-def _options(request: ApprovalRequest) -> list[tuple[ReviewDecision, str, str]]:
-    rows = [(_YES, "Allow", "allow_once")]
+def _offers(request: ApprovalRequest) -> list[_Offer]:
+    """The answers to a question, in the order in which they are shown."""
+    offers = [_Offer(_YES, "Allow", "allow_once")]
     if request.can_last:
-        rows.append(
-            (
-                _FOR_SESSION,
-                "Allow, and do not ask again in this session",
-                "allow_always",
-            )
-        )
+        name = "Allow, and do not ask again in this session"
+        offers.append(_Offer(_FOR_SESSION, name, "allow_always"))
     if request.prefix is not None:
         words = printable(shlex.join(request.prefix))
-        rows.append(
-            (_WITH_RULE, f"Always allow what starts with `{words}`", "allow_always")
-        )
-    return [*rows, (_NO, "Reject", "reject_once")]
+        name = f"Always allow what starts with `{words}`"
+        offers.append(_Offer(_WITH_RULE, name, "allow_always"))
+    offers.append(_Offer(_NO, "Reject", "reject_once"))
+    return offers
+
+
+def _decision(answer: Mapping[str, Any], offers: Iterable[_Offer]) -> ReviewDecision:
+    """Read the client's answer. An answer that was not offered means no."""
+    match answer:
+        case {"outcome": {"outcome": "selected", "optionId": option}}:
+            for offer in offers:
+                if offer.decision.value == option:
+                    return offer.decision
+            return _NO
+        case {"outcome": {"outcome": "cancelled"}}:
+            # A client that answers so cancels the turn.
+            return ReviewDecision.ABORT
+        case _:
+            return _NO

@@ -30,8 +30,11 @@ from codex_py.protocol.prompts import user_prompt
 from codex_py.streams.plain_text import cut
 
 AUTH_REQUIRED: Final = -32000
+"""ACP's error code for a session that needs a login."""
 _OUTPUT_INTERVAL_S: Final = 0.4
+"""The time between two updates with live output."""
 _TITLE: Final = 80
+"""Limit for the title of a session, in characters."""
 
 
 def rpc_error(error: CodexError) -> RpcError:
@@ -49,6 +52,12 @@ def rpc_error(error: CodexError) -> RpcError:
 
 
 class EditorSession(HostedThread):
+    """A session that a client has open.
+
+    Attributes:
+        id: the client's id of the session; empty until it is open.
+    """
+
     def __init__(
         self,
         rpc: JsonRpc,
@@ -65,9 +74,8 @@ class EditorSession(HostedThread):
         self._client = client
         self._waiting: list[Update] | None = []
         """Updates that wait until the client knows the session; None afterwards."""
-        self._updates = Updates(
-            new_thread_id()[-6:], config.cwd, has_notices=client.has_notices
-        )
+        prefix = new_thread_id()[-6:]
+        self._updates = Updates(prefix, config.cwd, has_notices=client.has_notices)
         self._questions = EditorQuestions(rpc, self._updates, self._send, client)
         self._choices = configured_choices(config, options.add_dirs)
         models = models_of_provider(config, environment)
@@ -76,7 +84,9 @@ class EditorSession(HostedThread):
         self._turns: set[asyncio.Task[TurnResult]] = set()
         """The turns of unanswered prompts; one turn runs, the others wait."""
         self._one_turn = asyncio.Lock()
+        """Held by the turn that runs."""
         self._timer: asyncio.TimerHandle | None = None
+        """Sends the live output; None while all of it is sent."""
 
     async def open(self, known_as: str | None) -> None:
         """Open the session. `known_as`: the client's id for it; None for a new session.
@@ -88,7 +98,7 @@ class EditorSession(HostedThread):
         opening = open_session(
             self._config,
             self.options,
-            self._take,
+            self._show,
             environment=self._environment,
             approver=self._questions,
             elicitor=self._questions if can_be_asked else None,
@@ -101,7 +111,7 @@ class EditorSession(HostedThread):
     async def replay(self) -> None:
         """Send the whole conversation so far."""
         session = self.session
-        encoded = await asyncio.to_thread(lambda: list(session.initial_items()))
+        encoded = await asyncio.to_thread(list, session.initial_items())
         prompts = filter(user_prompt, encoded)
         for item in await asyncio.to_thread(thread_items, encoded):
             # The image files of a prompt are gone; the history contains the images.
@@ -150,19 +160,7 @@ class EditorSession(HostedThread):
             raise
         finally:
             self._turns.discard(turn)
-        if turn.cancelled():
-            return "cancelled"
-        try:
-            error = turn.result().error
-        except CodexError as failure:
-            error = failure
-        if error is None:
-            return "end_turn"
-        if error.exit_code == ExitCode.TURN_LIMIT:
-            return "max_turn_requests"
-        if error.code == "aborted":
-            return "cancelled"
-        raise rpc_error(error)
+        return _stop_reason(turn)
 
     def cancel(self) -> None:
         """Cancel every prompt that was sent so far."""
@@ -195,39 +193,47 @@ class EditorSession(HostedThread):
         await super().close()
 
     async def _turn(self, prompt: EditorPrompt) -> TurnResult:
-        session = self.session
+        """Run a turn when no other one runs, and close the calls that it leaves open."""
         async with self._one_turn:
             try:
-                prompt = await self._commands.expanded(prompt, session)
-                choices = self._choices
-                if prompt.model is not None:
-                    model = model_of_provider(self._offered.config, prompt.model)
-                    choices = replace(choices, model=model, reasoning_effort=None)
-                if choices != session.settings.choices:
-                    session.change(choices)
+                prompt = await self._commands.expanded(prompt, self.session)
+                self._choose_for_turn(prompt.model)
                 if prompt.compacts:
-                    return await session.compact()
-                if not session.has_begun:
-                    title = cut(" ".join(prompt.said.split()), _TITLE)
-                    self._send(
-                        [{"sessionUpdate": "session_info_update", "title": title}]
-                    )
-                if not prompt.images:
-                    return await session.run_turn(prompt.text)
-                with own_folder(self._offered.config.home, "images") as folder:
-                    images: list[Path] = []
-                    for number, data in enumerate(prompt.images, 1):
-                        image = folder / f"image-{number}"
-                        await asyncio.to_thread(image.write_bytes, data)
-                        images.append(image)
-                    return await session.run_turn(prompt.text, images=images)
+                    return await self.session.compact()
+                return await self._run(prompt)
             finally:
                 if self._timer is not None:
                     self._timer.cancel()
                     self._timer = None
                 self._send(self._updates.end())
 
-    def _take(self, event: events.Event) -> None:
+    def _choose_for_turn(self, model: str | None) -> None:
+        """Give the session the client's choices. `model`: the turn's own; None if it has none."""
+        choices = self._choices
+        if model is not None:
+            model = model_of_provider(self._config, model)
+            choices = replace(choices, model=model, reasoning_effort=None)
+        if choices != self.session.settings.choices:
+            self.session.change(choices)
+
+    async def _run(self, prompt: EditorPrompt) -> TurnResult:
+        """Run a turn. The files of images exist until it ends."""
+        session = self.session
+        if not session.has_begun:
+            title = cut(" ".join(prompt.said.split()), _TITLE)
+            self._send([{"sessionUpdate": "session_info_update", "title": title}])
+        if not prompt.images:
+            return await session.run_turn(prompt.text)
+        with own_folder(self._config.home, "images") as folder:
+            images: list[Path] = []
+            for number, data in enumerate(prompt.images, 1):
+                image = folder / f"image-{number}"
+                await asyncio.to_thread(image.write_bytes, data)
+                images.append(image)
+            return await session.run_turn(prompt.text, images=images)
+
+    def _show(self, event: events.Event) -> None:
+        """The sink of the session's events."""
         self._send(self._updates.of(event))
         if self._updates.has_output and self._timer is None:
             loop = asyncio.get_running_loop()
@@ -252,6 +258,29 @@ class EditorSession(HostedThread):
     def _announce(self) -> None:
         waiting = self._waiting or []
         self._waiting = None
-        self._send([*waiting, self._commands.update()])
+        self._send(waiting)
+        self._send([self._commands.update()])
         if self.session.has_begun:
-            self._send(self._updates.of(self.session.token_usage))
+            usage = self._updates.of(self.session.token_usage)
+            self._send(usage)
+
+
+def _stop_reason(turn: asyncio.Task[TurnResult]) -> str:
+    """The stop reason of ACP for a turn that is done.
+
+    Raises:
+        RpcError: the turn failed.
+    """
+    if turn.cancelled():
+        return "cancelled"
+    try:
+        error = turn.result().error
+    except CodexError as failure:
+        error = failure
+    if error is None:
+        return "end_turn"
+    if error.exit_code == ExitCode.TURN_LIMIT:
+        return "max_turn_requests"
+    if error.code == "aborted":
+        return "cancelled"
+    raise rpc_error(error)

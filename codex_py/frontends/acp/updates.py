@@ -38,9 +38,9 @@ class Updates:
         self._cwd = cwd
         self._has_notices = has_notices
         self._count = 0
-        """The number of ids that were made for anything but items."""
+        """The number of new ids. The ids of items are not among them."""
         self._streamed: dict[str, str] = {}
-        """The ids of the message and of the thought that are being streamed."""
+        """The ids of the message and of the thought that are being streamed, by their roles."""
         self._message = TagFilter()
         self._part = 0
         """The part of the thought that was streamed last."""
@@ -124,10 +124,11 @@ class Updates:
             yield _chunk("user_message", "", message_id) | {"content": image}
 
     def output(self) -> Iterator[Update]:
-        """The output that has changed since the last time."""
+        """The updates for live output that has changed since the last time."""
         while self._unsent:
             call_id = self._unsent.pop()
-            shown = fenced(command_output(self._open[call_id]).rstrip("\n"))
+            tail = command_output(self._open[call_id])
+            shown = fenced(tail.rstrip("\n"))
             yield _progress(call_id, content=[text_content(shown)])
 
     @property
@@ -142,19 +143,18 @@ class Updates:
         else:
             call_id = self._id(request.item_id)
         fields = asked_call(request, self._cwd)
-        is_known = call_id in self._open
-        if is_known:
-            before = []
-        else:
-            before = [self._call(call_id, {**fields, "status": "pending"})]
+        before: list[Update] = []
+        if call_id not in self._open:
+            pending = {**fields, "status": "pending"}
+            before.append(self._call(call_id, pending))
         return before, {"toolCallId": call_id, **fields}
 
     def answered(self, call_id: str, *, is_allowed: bool) -> Update:
-        """Close the call of a subagent, whose items are not shown."""
-        if is_allowed:
-            status = "completed"
-        else:
-            status = "failed"
+        """Close the call of a subagent after the question about it.
+
+        Only the question is shown: the items of subagents are not.
+        """
+        status = "completed" if is_allowed else "failed"
         return self._call(call_id, {"status": status})
 
     def end(self) -> Iterator[Update]:
@@ -172,7 +172,9 @@ class Updates:
         return f"{self._prefix}-{self._count}"
 
     def _delta(self, role: str, text: str) -> Update:
-        return _chunk(role, text, self._streamed.setdefault(role, self._fresh_id()))
+        if role not in self._streamed:
+            self._streamed[role] = self._fresh_id()
+        return _chunk(role, text, self._streamed[role])
 
     def _notice(self, text: str) -> Update:
         if self._has_notices:
