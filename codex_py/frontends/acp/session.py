@@ -111,7 +111,7 @@ class EditorSession(HostedThread):
     async def replay(self) -> None:
         """Send the whole conversation so far."""
         session = self.session
-        encoded = await asyncio.to_thread(list, session.initial_items())
+        encoded = await asyncio.to_thread(session.initial_items)
         prompts = filter(user_prompt, encoded)
         for item in await asyncio.to_thread(thread_items, encoded):
             # The image files of a prompt are gone; the history contains the images.

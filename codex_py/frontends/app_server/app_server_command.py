@@ -22,6 +22,7 @@ from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import Account
+from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.threads import Threads
 from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.json_schema import schema_of_class
@@ -30,10 +31,13 @@ from codex_py.version import __version__
 _CODEX_VERSION: Final = "0.171.0"
 """The version of Codex whose protocol is served. Codex's SDK requires 0.151 or newer."""
 _SCHEMAS: Final = "generate-json-schema"
-_Answer: TypeAlias = Awaitable[dict[str, Any]]
-_THREADS: Final[
-    Mapping[str, tuple[type[params.Params], Callable[[Threads, Any], _Answer]]]
-] = {
+_SYSTEMS: Final = {"Linux": "linux", "Darwin": "macos"}
+"""Codex's names of systems."""
+_Params: TypeAlias = type[params.Params]
+_Answer: TypeAlias = Awaitable[Fields]
+_ThreadMethod: TypeAlias = Callable[[Threads, Any], _Answer]
+_AccountMethod: TypeAlias = Callable[[Account, Any], _Answer]
+_THREADS: Final[Mapping[str, tuple[_Params, _ThreadMethod]]] = {
     "thread/start": (params.ThreadStart, Threads.start),
     "thread/resume": (params.ThreadResume, Threads.resume),
     "thread/fork": (params.ThreadResume, Threads.fork),
@@ -50,9 +54,7 @@ _THREADS: Final[
     "turn/steer": (params.TurnSteer, Threads.steer),
     "turn/interrupt": (params.TurnInterrupt, Threads.interrupt),
 }
-_ACCOUNT: Final[
-    Mapping[str, tuple[type[params.Params], Callable[[Account, Any], _Answer]]]
-] = {
+_ACCOUNT: Final[Mapping[str, tuple[_Params, _AccountMethod]]] = {
     "model/list": (params.ModelList, Account.models),
     "account/read": (params.Nothing, Account.read),
     "account/login/start": (params.Login, Account.login),
@@ -111,43 +113,45 @@ class _Connection:
     def notified(self, method: str, params: Any) -> None:
         """Ignore a notification: clients only report that they are ready."""
 
-    async def requested(self, method: str, data: Any) -> dict[str, Any]:
-        if method != "initialize":
-            if not self._is_initialized:
-                raise RpcError(INVALID_REQUEST, "Not initialized")
+    async def requested(self, method: str, data: Any) -> Fields:
+        """Answer a request. Raises an `RpcError` if it is wrong, or fails."""
+        if method == "initialize":
+            return self._initialize(data)
+        if not self._is_initialized:
+            raise RpcError(INVALID_REQUEST, "Not initialized")
+        try:
             return await self._answer(method, data)
+        except CodexError as error:
+            raise RpcError(INVALID_REQUEST, str(error), {"code": error.code}) from error
+
+    def _initialize(self, data: Any) -> Fields:
         if self._is_initialized:
             raise RpcError(INVALID_REQUEST, "Already initialized")
         client = _read(params.Initialize, data).client_info
         self._is_initialized = True
         self._threads.name_client(client.name)
-        system = {"Linux": "linux", "Darwin": "macos"}.get(
-            platform.system(), platform.system()
-        )
+        system = platform.system()
         return {
             "userAgent": _user_agent(client),
             "codexHome": str(codex_home(self._environment)),
             "platformFamily": "unix",
-            "platformOs": system,
+            "platformOs": _SYSTEMS.get(system, system),
         }
 
-    async def _answer(self, method: str, data: Any) -> dict[str, Any]:
-        try:
-            row = _THREADS.get(method)
-            if row:
-                return await row[1](self._threads, _read(row[0], data))
-            row = _ACCOUNT.get(method)
-            if row:
-                return await row[1](self._account, _read(row[0], data))
-        except CodexError as error:
-            raise RpcError(INVALID_REQUEST, str(error), {"code": error.code}) from error
+    async def _answer(self, method: str, data: Any) -> Fields:
+        if method in _THREADS:
+            kind, answer = _THREADS[method]
+            return await answer(self._threads, _read(kind, data))
+        if method in _ACCOUNT:
+            kind, answer = _ACCOUNT[method]
+            return await answer(self._account, _read(kind, data))
         known = ", ".join(_METHODS)
         raise RpcError(
             METHOD_NOT_FOUND, f"the method {method!r} is not served; there are: {known}"
         )
 
 
-def _read(kind: type[params.Params], data: Any) -> Any:
+def _read(kind: _Params, data: Any) -> Any:
     """Read the params of a request. Raises an `RpcError` that names the first mistake."""
     try:
         return params.read_params(kind, data)
@@ -160,8 +164,10 @@ def _read(kind: type[params.Params], data: Any) -> Any:
 
 def _user_agent(client: params.ClientInfo) -> str:
     """Make the user agent in Codex's form: the SDK reads the version from it."""
+    name = client.name
     system = f"{platform.system()} {platform.release()}; {platform.machine()}"
-    return f"{client.name}/{_CODEX_VERSION} ({system}) codex-py/{__version__} ({client.name}; {client.version})"
+    server = f"{name}/{_CODEX_VERSION} ({system}) codex-py/{__version__}"
+    return f"{server} ({name}; {client.version})"
 
 
 def _write_schemas(folder: Path) -> None:
@@ -172,15 +178,15 @@ def _write_schemas(folder: Path) -> None:
     requests: list[dict[str, object]] = []
     try:
         (folder / "v2").mkdir(parents=True, exist_ok=True)
-        for method, params in _METHODS.items():
-            name = "".join(part.capitalize() for part in method.split("/")) + "Params"
-            schema = schema_of_class(params)
+        for method, kind in _METHODS.items():
+            words = [part.capitalize() for part in method.split("/")]
+            name = f"{''.join(words)}Params"
+            schema = schema_of_class(kind)
             _write(folder / "v2" / f"{name}.json", {"title": name, **schema})
             fields = {"method": {"const": method}, "params": schema}
             requests.append({"properties": fields, "required": ["id", "method"]})
-        _write(
-            folder / "ClientRequest.json", {"title": "ClientRequest", "oneOf": requests}
-        )
+        either = {"title": "ClientRequest", "oneOf": requests}
+        _write(folder / "ClientRequest.json", either)
     except OSError as error:
         raise CodexError(
             f"cannot write {error.filename}: {error.strerror}", code="out"
@@ -188,4 +194,5 @@ def _write_schemas(folder: Path) -> None:
 
 
 def _write(path: Path, schema: object) -> None:
-    path.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(schema, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Reads stored threads in the format of Codex: the facts about each, and its turns."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -11,7 +11,7 @@ from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import SessionError
-from codex_py.frontends.app_server.items import shown_item, turn_data
+from codex_py.frontends.app_server.items import Fields, shown_item, turn_data
 from codex_py.frontends.app_server.params import ThreadList
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import user_prompt
@@ -24,8 +24,11 @@ from codex_py.version import __version__
 _READ_BYTES: Final = 32_000_000
 """Number of bytes that are read from the end of a file."""
 _PREVIEW_CHARACTERS: Final = 500
-_MAX_PAGE = 100
+_MAX_PAGE: Final = 100
+"""Number of threads in a page, whatever the client asks for."""
 _INTERACTIVE: Final = ("cli", "vscode")
+"""The sources of threads that are listed unless the client names others."""
+_TURN_EVENTS: Final = {"task_started", "task_complete", "turn_aborted"}
 
 
 def stored_file(
@@ -33,32 +36,37 @@ def stored_file(
     thread_id: str,
     *folders: str,
 ) -> Path:
-    """Find the file of a thread. Raises a `SessionError` if it does not exist."""
+    """Find the file of a thread. Raises a `SessionError` if it does not exist.
+
+    `folders`: where to look, such as `SESSIONS`; without any, archived threads are found too.
+    """
     path = find_session(home, thread_id, folders or (SESSIONS, ARCHIVED_SESSIONS))
     if path is None:
         raise SessionError(f"no rollout found for thread id {thread_id}")
     return path
 
 
-def thread_data(
-    path: Path, name: str | None, model: str | None = None
-) -> dict[str, Any]:
-    """Describe a thread from its file. Raises a `SessionError` if the file cannot be read."""
-    data = _stored(path, read_meta(path), path.stat().st_mtime_ns, name)
-    if model is None:
-        return data
-    return data | {"model": model}
+def thread_data(path: Path, name: str | None, model: str | None = None) -> Fields:
+    """Describe a thread from its file. Raises a `SessionError` if the file cannot be read.
+
+    `model`: None for the one that the file names.
+    """
+    modified_ns = path.stat().st_mtime_ns
+    data = _stored(path, read_meta(path), modified_ns, name)
+    if model is not None:
+        data["model"] = model
+    return data
 
 
 def list_threads(
     home: Path,
     asked: ThreadList,
-    status: Any,
-) -> dict[str, Any]:
+    status: Callable[[str], Mapping[str, Any]],
+) -> Fields:
     """List a page of threads.
 
     Args:
-        status: a function from the id of a thread to its status.
+        status: returns the status of a thread by its id.
     """
     names = thread_names(home)
     start = int(asked.cursor)
@@ -66,15 +74,18 @@ def list_threads(
     end = start + size
     # One more than the page shows whether another page follows.
     matching = islice(_matching(home, asked, names), start, end + 1)
-    found: list[dict[str, Any]] = []
-    for path, meta, modified in matching:
-        thread = _stored(path, meta, modified, names.get(meta.id))
-        found.append({**thread, "status": status(meta.id)})
-    more = str(end) if len(found) > size else None
-    return {"data": found[:size], "nextCursor": more, "backwardsCursor": None}
+    found: list[Fields] = []
+    for path, meta, modified_ns in matching:
+        thread = _stored(path, meta, modified_ns, names.get(meta.id))
+        thread["status"] = status(meta.id)
+        found.append(thread)
+    next_cursor = None
+    if len(found) > size:
+        next_cursor = str(end)
+    return {"data": found[:size], "nextCursor": next_cursor, "backwardsCursor": None}
 
 
-def read_turns(path: Path, running: str | None = None) -> list[dict[str, Any]]:
+def read_turns(path: Path, running: str | None = None) -> list[Fields]:
     """Read the turns of a thread, oldest first.
 
     Args:
@@ -84,69 +95,82 @@ def read_turns(path: Path, running: str | None = None) -> list[dict[str, Any]]:
         SessionError: the file cannot be read.
     """
     meta = read_meta(path)
-    thread_id = meta.id
-    cwd = meta.cwd
+    turns: list[Fields] = []
+    for number, items in enumerate(_split_into_turns(path)):
+        turn = _turn(items, f"{meta.id}-{number}", meta.cwd, running)
+        if turn is not None:
+            turns.append(turn)
+    return turns
+
+
+def _split_into_turns(path: Path) -> list[list[EncodedItem]]:
+    """The items of each turn. The first list has those before the first turn."""
     turns: list[list[EncodedItem]] = [[]]
     is_marked = False
     for item in read_conversation(path, _READ_BYTES):
-        starts = _fact(item).get("type") == "task_started"
+        starts = _turn_event(item).get("type") == "task_started"
         is_marked = is_marked or starts
         # Forks, and files of earlier releases, do not say where turns begin.
         if starts or (not is_marked and user_prompt(item) is not None):
             turns.append([])
         turns[-1].append(item)
-    return [
-        turn
-        for number, items in enumerate(turns)
-        if (turn := _turn(items, f"{thread_id}-{number}", cwd, running)) is not None
-    ]
+    return turns
 
 
 def _turn(
     items: list[EncodedItem], turn_id: str, cwd: str, running: str | None
-) -> dict[str, Any] | None:
+) -> Fields | None:
     """Make a turn from items; None if it is empty. `turn_id`: the id if the file has none."""
-    facts = {fact["type"]: fact for item in items if (fact := _fact(item))}
-    turn_id = facts.get("task_started", {}).get("turn_id") or turn_id
-    shown: list[dict[str, Any]] = []
+    found: dict[str, Mapping[str, Any]] = {}
+    for item in items:
+        event = _turn_event(item)
+        if event:
+            found[event["type"]] = event
+    begun = found.get("task_started", {})
+    ended = found.get("task_complete", {})
+    turn_id = begun.get("turn_id") or turn_id
+    shown: list[Fields] = []
     for item in thread_items(items):
         data = shown_item(item, f"{turn_id}-{len(shown) + 1}", cwd)
         if data is not None:
             shown.append(data)
-    if not shown and "task_started" not in facts:
+    if not shown and not begun:
         return None
-    begun = facts.get("task_started")
-    ended = facts.get("task_complete")
-    if "turn_aborted" in facts:
+    if turn_id == running:
+        status = "inProgress"
+    elif ended:
+        status = "completed"
+    elif "turn_aborted" in found:
         status = "interrupted"
-    else:
+    elif begun:
         status = "failed"
-    if ended is not None or (begun is None and status == "failed"):
+    else:
+        # The file does not say where turns begin and end.
         status = "completed"
     return turn_data(
         turn_id,
-        "inProgress" if turn_id == running else status,
+        status,
         items=shown,
         itemsView="full",
-        startedAt=begun and begun.get("started_at"),
-        durationMs=ended and ended.get("duration_ms"),
+        startedAt=begun.get("started_at"),
+        durationMs=ended.get("duration_ms"),
     )
 
 
-def _fact(item: EncodedItem) -> Mapping[str, Any]:
+def _turn_event(item: EncodedItem) -> Mapping[str, Any]:
     """Decode a line about the start or end of a turn. Other lines give an empty object."""
     if b'"turn_id"' not in item and b"turn_aborted" not in item:
         return {}
-    fact = decode_json(item)
-    kinds = {"task_started", "task_complete", "turn_aborted"}
-    if fact.get("type") in kinds:
-        return fact
+    event = decode_json(item)
+    if event.get("type") in _TURN_EVENTS:
+        return event
     return {}
 
 
 def _matching(
     home: Path, asked: ThreadList, names: Mapping[str, str]
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
+    """The threads that a client asks for: the file, its first line, and when it changed, in ns."""
     folder = ARCHIVED_SESSIONS if asked.archived else SESSIONS
     rows = recent_sessions(home, cwd=None, folder=folder)
     if asked.sort_key == "created_at":
@@ -154,14 +178,13 @@ def _matching(
         rows = iter(by_start)
     if asked.sort_direction == "asc":
         rows = reversed(list(rows))
-    if isinstance(asked.cwd, str):
-        folders = [asked.cwd]
-    else:
-        folders = asked.cwd
+    folders = asked.cwd
+    if isinstance(folders, str):
+        folders = [folders]
     word = asked.search_term.casefold()
-    sources = [*asked.source_kinds] or _INTERACTIVE
+    sources = asked.source_kinds or _INTERACTIVE
     providers = asked.model_providers
-    for path, meta, modified in rows:
+    for path, meta, modified_ns in rows:
         if meta.source not in sources:
             continue
         if folders is not None and meta.cwd not in folders:
@@ -169,23 +192,22 @@ def _matching(
         if providers and meta.model_provider not in providers:
             continue
         if word:
-            said = _said(path, names.get(meta.id)).casefold()
-            if word not in said:
+            prompt, _ = beginning(path)
+            name = names.get(meta.id, "")
+            if word not in f"{name}\n{prompt}".casefold():
                 continue
-        yield path, meta, modified
-
-
-def _said(path: Path, name: str | None) -> str:
-    return f"{name or ''}\n{beginning(path)[0]}"
+        yield path, meta, modified_ns
 
 
 def _stored(
-    path: Path, meta: SessionMeta, modified: int, name: str | None
-) -> dict[str, Any]:
-    return _thread(meta, name, *beginning(path), modified // 1_000_000_000, path)
+    path: Path, meta: SessionMeta, modified_ns: int, name: str | None
+) -> Fields:
+    prompt, model = beginning(path)
+    updated_s = modified_ns // 1_000_000_000
+    return _thread(meta, name, prompt, model, updated_s, path)
 
 
-def unsaved_thread(session: Session, config: Config) -> dict[str, Any]:
+def unsaved_thread(session: Session, config: Config) -> Fields:
     """Describe a thread without a file."""
     meta = SessionMeta(
         id=session.thread_id,
@@ -207,12 +229,14 @@ def _thread(
     name: str | None,
     prompt: str,
     model: str | None,
-    updated: int,
+    updated_s: int,
     path: Path | None,
-) -> dict[str, Any]:
-    created = 0
+) -> Fields:
+    """A thread in the format of Codex. `path`: None if the thread has no file."""
+    created_s = 0
     if meta.timestamp:
-        created = int(datetime.fromisoformat(meta.timestamp).timestamp())
+        created = datetime.fromisoformat(meta.timestamp)
+        created_s = int(created.timestamp())
     source = "unknown"
     if meta.source in ("cli", "vscode", "exec"):
         source = meta.source
@@ -233,8 +257,8 @@ def _thread(
         "ephemeral": path is None,
         "modelProvider": meta.model_provider or "",
         "model": model,
-        "createdAt": created,
-        "updatedAt": updated,
+        "createdAt": created_s,
+        "updatedAt": updated_s,
         "status": {"type": "notLoaded"},
         "path": path and str(path),
         "cwd": meta.cwd,

@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -59,22 +59,24 @@ class Inputs:
         self._opened.close()
 
     def _saved(self, url: str) -> Path:
-        head = _IMAGE.match(url)
-        try:
-            if head:
-                data = base64.b64decode(url[head.end() :], validate=True)
-            else:
-                data = b""
-        except ValueError:
-            data = b""
-        if head is None or not data:
-            raise RpcError(
-                INVALID_REQUEST,
-                "an image is a `data:` URL with base64, or a localImage",
-            )
+        """Write an image of a `data:` URL to a file."""
+        extension, data = _decoded(url)
         if self._folder is None:
             opening = own_folder(self._home, "images")
             self._folder = self._opened.enter_context(opening)
-        path = self._folder / f"{next(self._numbers)}.{head[1]}"
+        path = self._folder / f"{next(self._numbers)}.{extension}"
         path.write_bytes(data)
         return path
+
+
+def _decoded(url: str) -> tuple[str, bytes]:
+    """The type of an image, such as `png`, and its bytes."""
+    head = _IMAGE.match(url)
+    if head is not None:
+        encoded = url[head.end() :]
+        with suppress(ValueError):
+            data = base64.b64decode(encoded, validate=True)
+            if data:
+                return head[1], data
+    reason = "an image is a `data:` URL with base64, or a localImage"
+    raise RpcError(INVALID_REQUEST, reason)

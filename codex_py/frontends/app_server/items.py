@@ -1,10 +1,9 @@
 """Converts events of a turn to notifications of Codex 0.171, live or from a stored thread."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.app.views.item_text import script_of
@@ -23,9 +22,13 @@ _ERROR_INFO: Final = {
 }
 
 
+Fields: TypeAlias = dict[str, Any]
+"""A JSON object for the client."""
+
+
 class Notify(Protocol):
     def __call__(
-        self, method: str, params: dict[str, Any], /, *, is_live: bool = False
+        self, method: str, params: Fields, /, *, is_live: bool = False
     ) -> None:
         """Send a notification to the client. `is_live`: a later one repeats its contents."""
         ...
@@ -39,27 +42,32 @@ def turn_data(
     turn_id: str,
     status: str,
     **more: Any,
-) -> dict[str, Any]:
-    names = ("error", "startedAt", "completedAt", "durationMs")
-    turn: dict[str, Any] = {
+) -> Fields:
+    """A turn in the format of Codex. `more`: fields that differ from their defaults."""
+    turn: Fields = {
         "id": turn_id,
         "rootTurnId": turn_id,
         "items": [],
         "status": status,
+        "itemsView": "notLoaded",
+        "error": None,
+        "startedAt": None,
+        "completedAt": None,
+        "durationMs": None,
     }
-    return {**turn, "itemsView": "notLoaded", **dict.fromkeys(names), **more}
+    return {**turn, **more}
 
 
-def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
+def error_data(error: events.ErrorInfo | events.Reconnecting) -> Fields:
+    """An error in the format of Codex."""
     info: Any = _ERROR_INFO.get(error.code, "other")
     if error.http_status in {401, 403}:
         info = "unauthorized"
     elif error.retryable:
         info = {"responseStreamDisconnected": {"httpStatusCode": error.http_status}}
+    details = None
     if isinstance(error, events.Reconnecting):
         details = error.cause
-    else:
-        details = None
     return {
         "message": error.message,
         "codexErrorInfo": info,
@@ -67,17 +75,23 @@ def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
     }
 
 
-def shown_item(
-    item: event_items.ThreadItem, item_id: str, cwd: str
-) -> dict[str, Any] | None:
-    """Make a `ThreadItem` of Codex; None if Codex shows the item in another way, or not at all."""
+def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> Fields | None:
+    """Make a `ThreadItem` of Codex; None if Codex shows the item in another way, or not at all.
+
+    `cwd`: the folder of the thread, absolute.
+    """
+    fields = _fields(item, cwd)
+    if fields is None:
+        return None
+    return {"id": item_id, **fields}
+
+
+def _fields(item: event_items.ThreadItem, cwd: str) -> Fields | None:
     match item:
-        case event_items.UserMessage(text=text, images=images):
-            said: list[Any] = [{"type": "localImage", "path": path} for path in images]
-            said.append({"type": "text", "text": text, "text_elements": []})
-            fields = {"type": "userMessage", "clientId": None, "content": said}
+        case event_items.UserMessage():
+            return _prompt(item)
         case event_items.AgentMessage(text=text):
-            fields = {
+            return {
                 "type": "agentMessage",
                 "text": text,
                 "phase": None,
@@ -85,35 +99,22 @@ def shown_item(
             }
         case event_items.ReasoningSummary(text=text):
             summary = [text] if text else []
-            fields = {"type": "reasoning", "summary": summary, "content": []}
+            return {"type": "reasoning", "summary": summary, "content": []}
         case event_items.CommandExecution():
-            fields = _command(item, cwd)
+            return _command(item, cwd)
         case event_items.FileChange():
-            if item.is_declined:
-                status = "declined"
-            else:
-                status = camel_case(item.status)
-            fields = {
-                "type": "fileChange",
-                "changes": list(_changes(item, cwd)),
-                "status": status,
-            }
+            return _file_change(item, cwd)
         case event_items.McpToolCall():
-            fields = _server_call(item)
+            return _server_call(item)
         case event_items.WebSearch(query=query, action=action):
             shown = dict(action or {})
             kind = str(shown.get("type", "other"))
             shown["type"] = camel_case(kind)
-            fields = {
-                "type": "webSearch",
-                "query": query,
-                "action": shown,
-            }
+            return {"type": "webSearch", "query": query, "action": shown}
         case event_items.ContextCompaction():
-            fields = {"type": "contextCompaction"}
+            return {"type": "contextCompaction"}
         case _:
             return None
-    return {"id": item_id, **fields}
 
 
 class TurnFeed:
@@ -132,14 +133,15 @@ class TurnFeed:
         notify: Notify,
     ) -> None:
         self.turn_id = turn_id
+        self._thread_id = thread_id
         self._notify = notify
-        self._started_at = int(time.time())
-        self._answer: dict[str, Any] | None = None
-        """The last message of the agent, as an item."""
-        self._began = time.monotonic()
-        self._place = {"threadId": thread_id, "turnId": turn_id}
         self._cwd = cwd
+        self._started_at = int(time.time())
+        self._began = time.monotonic()
+        self._answer: Fields | None = None
+        """The last message of the agent, as an item."""
         self._count = 0
+        """The number of ids that were made."""
         self._ids: dict[str, str] = {}
         """The client's ids of items, by our ids."""
         self._streamed: dict[type[event_items.ThreadItem], str] = {}
@@ -149,27 +151,27 @@ class TurnFeed:
         self._changes = NetChanges()
 
     def new_id(self) -> str:
+        """Make an id for an item of the client."""
         self._count += 1
         return f"{self.turn_id}-{self._count}"
 
     def start(self, prompt: event_items.UserMessage | None) -> None:
+        """Notify that the turn starts. `prompt`: shown as its first item; None for no prompt."""
         turn = turn_data(self.turn_id, "inProgress", startedAt=self._started_at)
-        self._notify(
-            "turn/started", {"threadId": self._place["threadId"], "turn": turn}
-        )
+        self._notify("turn/started", {"threadId": self._thread_id, "turn": turn})
         if prompt is not None:
-            self._item(prompt, is_done=True)
+            self._end_item(prompt)
 
     def take(self, event: events.Event) -> None:
+        """Send the notifications for an event of the turn, except for its start and end."""
         match event:
-            case (
-                events.ItemStarted(item)
-                | events.ItemUpdated(item)
-                | events.ItemCompleted(item)
-            ):
-                self._item(item, is_done=isinstance(event, events.ItemCompleted))
+            case events.ItemStarted(item) | events.ItemUpdated(item):
+                self._start_item(item)
+            case events.ItemCompleted(item):
+                self._end_item(item)
             case events.MessageDelta(delta):
-                item_id = self._begin(event_items.AgentMessage(id="", text=""))
+                message = event_items.AgentMessage(id="", text="")
+                item_id = self._begin(message)
                 self._live("item/agentMessage/delta", item_id, delta=delta)
             case events.ReasoningSummaryDelta(delta, part):
                 self._reasoning(delta, part)
@@ -181,13 +183,14 @@ class TurnFeed:
                 self._live("item/mcpToolCall/progress", known, message=message)
             case events.FilesPatched(files):
                 self._changes.add(files)
-                self._tell("turn/diff/updated", diff=self._changes.diff(self._cwd))
+                diff = self._changes.diff(self._cwd)
+                self._tell("turn/diff/updated", diff=diff)
             case events.UsageReported():
-                used: dict[str, Any] = {
+                used: Fields = {
                     "total": _tokens(event.total),
                     "last": _tokens(event.last),
+                    "modelContextWindow": event.context_window,
                 }
-                used["modelContextWindow"] = event.context_window
                 self._tell("thread/tokenUsage/updated", tokenUsage=used)
             case events.Reconnecting():
                 self._streamed.clear()
@@ -200,28 +203,26 @@ class TurnFeed:
 
         Returns the client's id of the item.
         """
-        # Subagents number their items separately.
+        known = request.item_id or ""
         if request.agent:
+            # Subagents number their items separately.
             known = f"{request.agent}:{request.item_id}"
-        else:
-            known = request.item_id
         if request.kind == "patch":
             changes = [
                 event_items.Change(path=str(file.path), kind=file.kind)
                 for file in request.files
             ]
             item = event_items.FileChange(
-                id=known or "", changes=changes, diff=request.summary
+                id=known, changes=changes, diff=request.summary
             )
         else:
-            command = request.summary
             cwd = str(request.cwd)
             item = event_items.CommandExecution(
-                id=known or "", command=command, cwd=cwd
+                id=known, command=request.summary, cwd=cwd
             )
         return self._begin(item)
 
-    def end(self, event: events.TurnCompleted | events.TurnFailed) -> dict[str, Any]:
+    def end(self, event: events.TurnCompleted | events.TurnFailed) -> Fields:
         """Send the last notifications, and return the turn."""
         status = "completed"
         error = None
@@ -230,52 +231,46 @@ class TurnFeed:
                 status = "interrupted"
             else:
                 status = "failed"
-            if status == "failed":
                 error = error_data(event.error)
                 self._tell("error", error=error, willRetry=False)
         if event.diff and event.diff != self._changes.diff(self._cwd):
             # Commands, not only patches, have changed files.
             self._tell("turn/diff/updated", diff=event.diff)
-        times: dict[str, Any] = {
-            "startedAt": self._started_at,
-            "completedAt": int(time.time()),
-            "durationMs": int((time.monotonic() - self._began) * 1000),
-        }
+        duration_s = time.monotonic() - self._began
+        turn = turn_data(
+            self.turn_id,
+            status,
+            error=error,
+            startedAt=self._started_at,
+            completedAt=int(time.time()),
+            durationMs=int(duration_s * 1000),
+        )
         if self._answer and status == "completed":
-            times |= {"items": [self._answer], "itemsView": "summary"}
-        return turn_data(self.turn_id, status, error=error, **times)
+            turn["items"] = [self._answer]
+            turn["itemsView"] = "summary"
+        return turn
 
-    def _item(self, item: event_items.ThreadItem, *, is_done: bool) -> None:
+    def _start_item(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.TodoList):
-            # The plan does not change at the end of the turn.
-            if not is_done:
-                plan = [
-                    {"step": each.text, "status": camel_case(each.status)}
-                    for each in item.items
-                ]
-                self._tell("turn/plan/updated", explanation=item.explanation, plan=plan)
-            return
-        if shown_item(item, "", "") is None:
-            return
-        item_id = self._begin(item)
-        if is_done:
-            shown = shown_item(item, item_id, str(self._cwd))
-            if isinstance(item, event_items.AgentMessage):
-                self._answer = shown
-            self._tell("item/completed", item=shown, completedAtMs=milliseconds())
-            self._ids.pop(item.id, None)
-            self._streamed.pop(type(item), None)
+            plan = [
+                {"step": each.text, "status": camel_case(each.status)}
+                for each in item.items
+            ]
+            self._tell("turn/plan/updated", explanation=item.explanation, plan=plan)
+        elif _fields(item, "") is not None:
+            self._begin(item)
 
     def _begin(self, item: event_items.ThreadItem) -> str:
-        """Notify that an item starts, unless that was done. Returns the client's id of the item."""
+        """Notify that an item starts, unless that was done. Returns the client's id of the item.
+
+        Without an id, the item is the one of its kind whose text is being streamed.
+        """
         known = item.id
         kind = type(item)
-        item_id = self._ids.get(known) if known else None
-        if item_id is None:
-            item_id = self._streamed.get(kind)
+        item_id = self._ids.get(known) or self._streamed.get(kind)
         if item_id is None:
             item_id = self.new_id()
-            shown = shown_item(_begun(item), item_id, str(self._cwd))
+            shown = shown_item(_without_text(item), item_id, str(self._cwd))
             self._tell("item/started", item=shown, startedAtMs=milliseconds())
         if known:
             self._ids[known] = item_id
@@ -283,10 +278,23 @@ class TurnFeed:
             self._streamed[kind] = item_id
         return item_id
 
+    def _end_item(self, item: event_items.ThreadItem) -> None:
+        """Notify that an item has ended, and that it has started if that was not done."""
+        if _fields(item, "") is None:
+            return
+        item_id = self._begin(item)
+        shown = shown_item(item, item_id, str(self._cwd))
+        if isinstance(item, event_items.AgentMessage):
+            self._answer = shown
+        self._tell("item/completed", item=shown, completedAtMs=milliseconds())
+        self._ids.pop(item.id, None)
+        self._streamed.pop(type(item), None)
+
     def _reasoning(self, delta: str, part: int) -> None:
         if event_items.ReasoningSummary not in self._streamed:
             self._part = -1
-        item_id = self._begin(event_items.ReasoningSummary(id="", text=""))
+        summary = event_items.ReasoningSummary(id="", text="")
+        item_id = self._begin(summary)
         if part != self._part:
             self._part = part
             self._live("item/reasoning/summaryPartAdded", item_id, summaryIndex=part)
@@ -300,20 +308,35 @@ class TurnFeed:
         item_id: str,
         **params: Any,
     ) -> None:
-        fields = {**self._place, "itemId": item_id, **params}
+        """Send a notification whose contents a later one repeats."""
+        fields = self._in_turn(itemId=item_id, **params)
         self._notify(method, fields, is_live=True)
 
     def _tell(self, method: str, **params: Any) -> None:
-        self._notify(method, {**self._place, **params})
+        self._notify(method, self._in_turn(**params))
+
+    def _in_turn(self, **params: Any) -> Fields:
+        return {"threadId": self._thread_id, "turnId": self.turn_id, **params}
 
 
-def _begun(item: event_items.ThreadItem) -> event_items.ThreadItem:
+def _without_text(item: event_items.ThreadItem) -> event_items.ThreadItem:
+    """The item as it is at its start: a message and a reasoning get their texts by and by."""
     if isinstance(item, event_items.AgentMessage | event_items.ReasoningSummary):
         return replace(item, text="")
     return item
 
 
-def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
+def _prompt(item: event_items.UserMessage) -> Fields:
+    images = [{"type": "localImage", "path": path} for path in item.images]
+    text: Fields = {"type": "text", "text": item.text, "text_elements": []}
+    return {"type": "userMessage", "clientId": None, "content": [*images, text]}
+
+
+def _command(item: event_items.CommandExecution, cwd: str) -> Fields:
+    script = script_of(item.command)
+    output = None
+    if item.status != "in_progress":
+        output = item.aggregated_output
     return {
         "type": "commandExecution",
         "command": item.command,
@@ -321,39 +344,48 @@ def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
         "processId": None,
         "source": "agent",
         "status": camel_case(item.status),
-        "commandActions": [{"type": "unknown", "command": script_of(item.command)}],
-        "aggregatedOutput": None
-        if item.status == "in_progress"
-        else item.aggregated_output,
+        "commandActions": [{"type": "unknown", "command": script}],
+        "aggregatedOutput": output,
         "exitCode": item.exit_code,
         "durationMs": item.duration_ms,
     }
 
 
-def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]:
-    """Give each file its part of the diff.
-
-    That is the contents of an added or deleted file, and the hunks of any other.
-    """
+def _file_change(item: event_items.FileChange, cwd: str) -> Fields:
     files = read_diff(item.diff)
+    changes: list[Fields] = []
     for change in item.changes:
         path = str(Path(cwd, change.path))
-        kind = {"type": change.kind}
-        file = next(
-            (each for each in files if path.endswith(f"/{each.path}")), ShownFile("")
-        )
-        if change.kind == "update":
-            # Names in a diff are relative to a folder, or to the root.
-            folder = path.removesuffix(file.path)
-            move = {"move_path": folder + file.moved_to if file.moved_to else None}
-            diff = written_hunks(file.hunks).decode(errors="replace")
-            yield {"path": path, "kind": {**kind, **move}, "diff": diff}
-        else:
-            lines = [f"{line.text}\n" for line in file.lines if line.sign in "+-"]
-            yield {"path": path, "kind": kind, "diff": "".join(lines)}
+        # Names in a diff are relative to a folder, or to the root.
+        file = ShownFile("")
+        for each in files:
+            if path.endswith(f"/{each.path}"):
+                file = each
+                break
+        changes.append(_change(path, change.kind, file))
+    status = camel_case(item.status)
+    if item.is_declined:
+        status = "declined"
+    return {"type": "fileChange", "changes": changes, "status": status}
 
 
-def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
+def _change(path: str, kind: str, file: ShownFile) -> Fields:
+    """One file of a patch, with the hunks of a changed file, or the contents of any other.
+
+    `file`: the file's part of the diff.
+    """
+    if kind != "update":
+        lines = [f"{line.text}\n" for line in file.lines if line.sign in "+-"]
+        return {"path": path, "kind": {"type": kind}, "diff": "".join(lines)}
+    moved_to = None
+    if file.moved_to:
+        folder = path.removesuffix(file.path)
+        moved_to = folder + file.moved_to
+    diff = written_hunks(file.hunks).decode(errors="replace")
+    return {"path": path, "kind": {"type": kind, "move_path": moved_to}, "diff": diff}
+
+
+def _server_call(item: event_items.McpToolCall) -> Fields:
     result = item.result
     if result:
         result = {
@@ -377,14 +409,11 @@ def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
 
 
 def _tokens(usage: Usage) -> dict[str, int]:
-    kinds = (
-        "total",
-        "input",
-        "cached_input",
-        "cache_write_input",
-        "output",
-        "reasoning_output",
-    )
     return {
-        camel_case(f"{kind}_tokens"): getattr(usage, f"{kind}_tokens") for kind in kinds
+        "totalTokens": usage.total_tokens,
+        "inputTokens": usage.input_tokens,
+        "cachedInputTokens": usage.cached_input_tokens,
+        "cacheWriteInputTokens": usage.cache_write_input_tokens,
+        "outputTokens": usage.output_tokens,
+        "reasoningOutputTokens": usage.reasoning_output_tokens,
     }

@@ -1,7 +1,7 @@
 """The params of the methods that are served, with the names of Codex 0.171.
 
-A field that is not served is refused, because it may be a protection. Null, false and empty lists
-and objects ask for nothing.
+A field that is not served is refused, because it may be a limit that the client relies on. Null,
+false, and empty lists and objects ask for nothing, so they are accepted in any field.
 """
 
 from collections.abc import Mapping
@@ -43,6 +43,7 @@ _SETTINGS: Final = {
     "summary": "model_reasoning_summary",
 }
 """Maps fields to keys of `config.toml`."""
+_MAX_DIGITS: Final = 9
 
 
 def _is_cursor(text: str) -> bool:
@@ -57,7 +58,6 @@ def _is_limit(number: int) -> bool:
     return number > 0
 
 
-_MAX_DIGITS: Final = 9
 _CURSOR: Final = "a number of up to nine digits in a string"
 _Cursor: TypeAlias = Annotated[str, Plain("cursor", _CURSOR, (str,), _is_cursor)]
 _COUNT: Final = "an integer of 0 or more"
@@ -81,22 +81,25 @@ def read_params(kind: type[ParamsT], data: Any) -> ParamsT:
     if data is None:
         data = {}
     found, mistakes = read(kind, data, exact=True)
-    wrong = [each for each in mistakes if not _asks_for_nothing(each)]
-    if wrong:
-        raise wrong[0].error()
+    for mistake in mistakes:
+        if not _may_be_ignored(mistake):
+            raise mistake.error()
     return found
 
 
-def _asks_for_nothing(mistake: Mistake) -> bool:
-    """True for a field that is not served and may be ignored, because it changes nothing.
+def _may_be_ignored(mistake: Mistake) -> bool:
+    """True for a field that is not served, if its value asks for nothing.
 
     A number or a text always asks for something: 0 may be a limit.
     """
     if mistake.reason != "unknown":
         return False
+    if mistake.path[-1] in _WITHOUT_EFFECT:
+        return True
     value = mistake.value
-    is_empty = value is None or value is False or value in ([], {})
-    return is_empty or mistake.path[-1] in _WITHOUT_EFFECT
+    if value is None or value is False:
+        return True
+    return value in ([], {})
 
 
 @frozen(kw_only=True)
@@ -139,8 +142,12 @@ class _Settings(Params):
 
     def table(self) -> dict[str, Any]:
         """The settings as in `config.toml`."""
-        given = {key: getattr(self, name, None) for name, key in _SETTINGS.items()}
-        return {key: value for key, value in given.items() if value is not None}
+        given: dict[str, Any] = {}
+        for name, key in _SETTINGS.items():
+            value = getattr(self, name, None)
+            if value is not None:
+                given[key] = value
+        return given
 
 
 @frozen(kw_only=True)
@@ -157,12 +164,13 @@ class ThreadStart(_Settings):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts, by fields of a `Config`."""
-        found = {
-            "base_instructions": self.base_instructions,
-            "developer_instructions": self.developer_instructions,
-        }
-        return {name: text for name, text in found.items() if text is not None}
+        """The instructions that the client gives, by fields of a `Config`."""
+        found: dict[str, str] = {}
+        if self.base_instructions is not None:
+            found["base_instructions"] = self.base_instructions
+        if self.developer_instructions is not None:
+            found["developer_instructions"] = self.developer_instructions
+        return found
 
 
 @frozen(kw_only=True)
@@ -208,6 +216,7 @@ class FixedSandbox(Params):
     type: Literal["readOnly", "dangerFullAccess"]
 
     def table(self) -> dict[str, Any]:
+        """The sandbox as in `config.toml`."""
         if self.type == "readOnly":
             return {"sandbox_mode": "read-only"}
         return {"sandbox_mode": "danger-full-access"}
@@ -222,6 +231,7 @@ class WorkspaceSandbox(Params):
     exclude_slash_tmp: bool = False
 
     def table(self) -> dict[str, Any]:
+        """The sandbox as in `config.toml`."""
         settings = {
             "writable_roots": self.writable_roots,
             "network_access": self.network_access,
@@ -245,6 +255,8 @@ class ImageInput(Params):
 
 @frozen(kw_only=True)
 class NamedInput(Params):
+    """A file of the user's: an image, a skill, or a file that is only mentioned."""
+
     type: Literal["localImage", "skill", "mention"]
     path: str
     name: str = ""

@@ -3,14 +3,14 @@
 An unexpected answer means no.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from codex_py.app.json_rpc import JsonRpc, RpcError
-from codex_py.frontends.app_server.items import Notify, TurnFeed, milliseconds
+from codex_py.frontends.app_server.items import Fields, Notify, TurnFeed, milliseconds
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.json_fields import as_object
-from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
 
 _DECISIONS: Final = {
     "accept": ReviewDecision.APPROVED,
@@ -24,7 +24,7 @@ class Questions:
     """An `Approver` and an `Elicitor` for one thread.
 
     Args:
-        turn: the id of the thread, and the running turn.
+        turn: returns the id of the thread, and the running turn, None if no turn runs.
         notify: sends notifications of the thread.
     """
 
@@ -44,71 +44,76 @@ class Questions:
             return Review(ReviewDecision.DENIED)
         if request.kind in {"mcp", "network"}:
             return await self._review_call(request)
-        agent = f"{request.agent}: " if request.agent else ""
-        params: dict[str, Any] = {
+        reason = request.reason or ""
+        if request.agent:
+            reason = f"{request.agent}: {reason}"
+        params: Fields = {
             "itemId": turn.asked(request),
             "startedAtMs": milliseconds(),
-            "reason": f"{agent}{request.reason or ''}" or None,
+            "reason": reason or None,
         }
         if request.kind == "patch":
             answer = await self._ask("item/fileChange/requestApproval", params)
             return _review(answer.get("decision"), request, None)
-        rule = None
-        if request.prefix:
-            rule = {"execpolicy_amendment": list(request.prefix)}
+        return await self._review_command(request, params)
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        if elicitation.questions:
+            return await self._answers(elicitation.questions)
+        form = {
+            "serverName": elicitation.server,
+            "message": elicitation.message,
+            **elicitation.request,
+        }
+        answer = await self._ask("mcpServer/elicitation/request", form)
+        return ElicitationAnswer.of(answer)
+
+    async def _answers(self, questions: Iterable[UserQuestion]) -> ElicitationAnswer:
+        """Ask the questions of the model."""
+        _, turn = self._turn()
+        item_id = turn.new_id() if turn else ""
+        shown = [_question(each) for each in questions]
+        params = {"itemId": item_id, "questions": shown}
+        answer = await self._ask("item/tool/requestUserInput", params)
+        content: Fields = {}
+        for name, given in as_object(answer.get("answers")).items():
+            texts = as_object(given).get("answers")
+            if isinstance(texts, list):
+                content[name] = [str(each) for each in cast("list[Any]", texts)]
+        if content:
+            return ElicitationAnswer("accept", content)
+        return ElicitationAnswer("decline")
+
+    async def _review_command(self, request: ApprovalRequest, params: Fields) -> Review:
+        """Ask about a command. `params`: those that a patch has too."""
+        prefix = list(request.prefix) if request.prefix else None
+        rule = {"execpolicy_amendment": prefix} if prefix else None
         decisions: list[Any] = ["accept"]
         if request.can_last:
             decisions.append("acceptForSession")
         if rule:
             decisions.append({_WITH_RULE: rule})
         decisions += ["decline", "cancel"]
-        params |= {
+        more = {
             "command": request.summary,
             "cwd": str(request.cwd),
-            "proposedExecpolicyAmendment": rule and rule["execpolicy_amendment"],
+            "proposedExecpolicyAmendment": prefix,
             "availableDecisions": decisions,
         }
-        answer = await self._ask("item/commandExecution/requestApproval", params)
+        answer = await self._ask(
+            "item/commandExecution/requestApproval", {**params, **more}
+        )
         return _review(answer.get("decision"), request, rule)
-
-    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        if not elicitation.questions:
-            said = {"serverName": elicitation.server, "message": elicitation.message}
-            form = {**said, **elicitation.request}
-            return ElicitationAnswer.of(
-                await self._ask("mcpServer/elicitation/request", form)
-            )
-        _, turn = self._turn()
-        questions = [
-            {
-                "id": each.id,
-                "header": each.header,
-                "question": each.question,
-                "isOther": True,
-                "isSecret": False,
-                "options": [
-                    {"label": label, "description": text}
-                    for label, text in each.options
-                ],
-            }
-            for each in elicitation.questions
-        ]
-        params = {"itemId": turn.new_id() if turn else "", "questions": questions}
-        answer = await self._ask("item/tool/requestUserInput", params)
-        content: dict[str, Any] = {}
-        for name, given in as_object(answer.get("answers")).items():
-            texts = as_object(given).get("answers")
-            if isinstance(texts, list):
-                content[name] = list(map(str, cast("list[Any]", texts)))
-        if content:
-            return ElicitationAnswer("accept", content)
-        return ElicitationAnswer("decline")
 
     async def _review_call(self, request: ApprovalRequest) -> Review:
         """Ask about a call of an MCP server as Codex does: with a form that has no fields."""
-        name, arguments = request.tool or (request.summary, {})
-        params: dict[str, Any] = {
-            "serverName": name.removeprefix("mcp__").partition("__")[0],
+        name = request.summary
+        arguments: Mapping[str, Any] = {}
+        if request.tool is not None:
+            name, arguments = request.tool
+        server, _, _ = name.removeprefix("mcp__").partition("__")
+        params: Fields = {
+            "serverName": server,
             "message": request.reason or f"Allow the call of {name}?",
             "mode": "form",
             "requestedSchema": {"type": "object", "properties": {}},
@@ -119,14 +124,12 @@ class Questions:
         }
         answer = await self._ask("mcpServer/elicitation/request", params)
         decision = answer.get("action")
-        if (
-            decision == "accept"
-            and as_object(answer.get("_meta")).get("persist") == "session"
-        ):
+        persist = as_object(answer.get("_meta")).get("persist")
+        if decision == "accept" and persist == "session":
             decision = "acceptForSession"
         return _review(decision, request, None)
 
-    async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(self, method: str, params: Fields) -> Fields:
         """Send a request. Returns the client's answer.
 
         The answer is empty if it is an error or not an object, if the client left, or if no turn
@@ -135,29 +138,41 @@ class Questions:
         thread_id, turn = self._turn()
         if turn is None:
             return {}
-        place = {"threadId": thread_id, "turnId": turn.turn_id}
-
-        def tell_status(*flags: str) -> None:
-            now = {"type": "active", "activeFlags": list(flags)}
-            self._notify(
-                "thread/status/changed", {"threadId": thread_id, "status": now}
-            )
 
         def ended(number: int, _is_answered: bool) -> None:
-            self._notify(
-                "serverRequest/resolved", {"threadId": thread_id, "requestId": number}
-            )
-            tell_status()
+            resolved = {"threadId": thread_id, "requestId": number}
+            self._notify("serverRequest/resolved", resolved)
+            self._tell_status(thread_id, [])
 
-        tell_status(
-            "waitingOnApproval" if "Approval" in method else "waitingOnUserInput"
-        )
+        if method.endswith("/requestApproval"):
+            self._tell_status(thread_id, ["waitingOnApproval"])
+        else:
+            self._tell_status(thread_id, ["waitingOnUserInput"])
+        place = {"threadId": thread_id, "turnId": turn.turn_id}
         try:
-            return as_object(
-                await self._rpc.request(method, {**place, **params}, ended)
-            )
+            answer = await self._rpc.request(method, {**place, **params}, ended)
         except RpcError:
             return {}
+        return as_object(answer)
+
+    def _tell_status(self, thread_id: str, flags: Sequence[str]) -> None:
+        status = {"type": "active", "activeFlags": flags}
+        told = {"threadId": thread_id, "status": status}
+        self._notify("thread/status/changed", told)
+
+
+def _question(question: UserQuestion) -> Fields:
+    options = [
+        {"label": label, "description": text} for label, text in question.options
+    ]
+    return {
+        "id": question.id,
+        "header": question.header,
+        "question": question.question,
+        "isOther": True,
+        "isSecret": False,
+        "options": options,
+    }
 
 
 def _review(
@@ -165,6 +180,7 @@ def _review(
     request: ApprovalRequest,
     rule: Any,
 ) -> Review:
+    """Read the client's decision. `rule`: the one that was offered with it; None if none was."""
     if decision == "acceptForSession" and not request.can_last:
         decision = "accept"
     if rule is not None and decision == {_WITH_RULE: rule}:

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.app.hosted import HostedThread
 from codex_py.app.json_rpc import JsonRpc
@@ -15,23 +15,36 @@ from codex_py.app.session import Session, open_session
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.frontends.app_server.items import TurnFeed, turn_data
+from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
 
-_BUSY: Final[Mapping[str, Any]] = {"type": "active", "activeFlags": []}
+_Table: TypeAlias = Mapping[str, Any]
+"""Settings as in `config.toml`."""
+_Configure: TypeAlias = Callable[[str, _Table, Mapping[str, str]], Config]
+_BUSY: Final[Fields] = {"type": "active", "activeFlags": []}
+
+
+class _Notification(NamedTuple):
+    method: str
+    params: Fields
+    is_live: bool
 
 
 class ServedThread(HostedThread):
     """A thread with its session and its running turn.
 
     Args:
-        configure: makes the configuration of a thread from a folder and settings.
+        configure: makes the configuration of a thread from a folder, settings, and texts of the
+            client by fields of a `Config`.
         changed: called when a turn has ended.
 
     Attributes:
+        config: the configuration of the session; it is set when the session is opened first.
         table: the settings that the client asked for.
         status: the thread's status, in the format of Codex.
+        feed: the running turn, from its first event to its last; None if no turn runs.
+        task: the task of the running turn; None if no turn runs.
     """
 
     def __init__(
@@ -39,7 +52,7 @@ class ServedThread(HostedThread):
         rpc: JsonRpc,
         environment: Mapping[str, str],
         options: SessionOptions,
-        configure: Callable[[str, Mapping[str, Any], Mapping[str, str]], Config],
+        configure: _Configure,
         changed: Callable[[], None],
     ) -> None:
         super().__init__(options)
@@ -47,9 +60,10 @@ class ServedThread(HostedThread):
         self._environment = environment
         self._configure = configure
         self._changed = changed
-        self._held: list[tuple[str, dict[str, Any], bool]] | None = None
+        self._held: list[_Notification] | None = None
         """Notifications that wait for the answer to a request; None: send them at once."""
         self._texts: Mapping[str, str] = {}
+        """The instructions that the client gave, by fields of a `Config`."""
         self._prompt: event_items.UserMessage | None = None
         """The prompt of the turn that starts."""
         self._started: asyncio.Future[str]
@@ -75,9 +89,12 @@ class ServedThread(HostedThread):
         return super().is_idle and self.is_lasting and self.task is None
 
     async def open(
-        self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str] | None = None
+        self, cwd: str, table: _Table, texts: Mapping[str, str] | None = None
     ) -> Session:
         """Open the session in a folder, with these settings.
+
+        Args:
+            texts: the client's instructions; None for those of the last opening.
 
         Raises:
             CodexError: the session cannot be opened.
@@ -90,7 +107,7 @@ class ServedThread(HostedThread):
         opening = open_session(
             self.config,
             self.options,
-            self._take,
+            self._show,
             environment=self._environment,
             approver=asking,
             elicitor=asking,
@@ -108,26 +125,24 @@ class ServedThread(HostedThread):
         if self.task is not None:
             await asyncio.wait([self.task])
 
-    def changed_by(self, cwd: str | None, table: Mapping[str, Any]) -> Config | None:
+    def changed_by(self, cwd: str | None, table: _Table) -> Config | None:
         """The configuration with these settings on top; None if they change nothing.
 
         Raises:
             ConfigError: the settings cannot be used.
         """
         own = self.config
-        if (own.cwd / (cwd or ".")) == own.cwd and self.table == {
-            **self.table,
-            **table,
-        }:
+        folder = own.cwd / (cwd or ".")
+        together = {**self.table, **table}
+        if folder == own.cwd and together == self.table:
             return None
-        folder = str(own.cwd / (cwd or "."))
-        config = self._configure(folder, {**self.table, **table}, self._texts)
+        config = self._configure(str(folder), together, self._texts)
         is_same = replace(config, layers=own.layers) == own
-        if is_same and _reopened_for(config) == _reopened_for(own):
+        if is_same and _fixed_settings(config) == _fixed_settings(own):
             return None
         return config
 
-    async def set(self, cwd: str | None, table: Mapping[str, Any]) -> None:
+    async def set(self, cwd: str | None, table: _Table) -> None:
         """Change settings for the next turns.
 
         Raises:
@@ -137,15 +152,16 @@ class ServedThread(HostedThread):
         config = self.changed_by(cwd, table)
         if config is None:
             return
-        table = {**self.table, **table}
-        if _reopened_for(config) == _reopened_for(self.config):
-            self.session.change(configured_choices(config, self.options.add_dirs))
+        together = {**self.table, **table}
+        if _fixed_settings(config) == _fixed_settings(self.config):
+            choices = configured_choices(config, self.options.add_dirs)
+            self.session.change(choices)
             self.config = config
-            self.table = table
+            self.table = together
         elif self.is_lasting:
             await self.close()
             self.options = replace(self.options, choices=None)
-            await self.open(str(config.cwd), table)
+            await self.open(str(config.cwd), together)
         else:
             raise CodexError(
                 "before its first turn, a thread keeps its folder, its reviewer and its service tier",
@@ -154,8 +170,11 @@ class ServedThread(HostedThread):
 
     async def start(
         self, work: Coroutine[Any, Any, object], prompt: event_items.UserMessage | None
-    ) -> dict[str, Any]:
+    ) -> Fields:
         """Start a turn in a task of its own. Its notifications follow the answer to the request.
+
+        Args:
+            prompt: the item that is shown first; None for a turn without a prompt.
 
         Returns:
             The turn, for the answer.
@@ -183,11 +202,10 @@ class ServedThread(HostedThread):
         finally:
             asyncio.get_running_loop().call_soon(self._release)
 
-    def notify(
-        self, method: str, params: dict[str, Any], *, is_live: bool = False
-    ) -> None:
+    def notify(self, method: str, params: Fields, *, is_live: bool = False) -> None:
+        """Send a notification, now or after the current answer. See `Notify`."""
         if self._held is not None:
-            self._held.append((method, params, is_live))
+            self._held.append(_Notification(method, params, is_live))
         else:
             self._rpc.notify(method, params, is_live=is_live)
 
@@ -212,53 +230,49 @@ class ServedThread(HostedThread):
     def _release(self) -> None:
         held = self._held or []
         self._held = None
-        for method, params, is_live in held:
-            self.notify(method, params, is_live=is_live)
+        for each in held:
+            self.notify(each.method, each.params, is_live=each.is_live)
 
-    def _take(self, event: events.Event) -> None:
-        """The sink of the session."""
+    def _show(self, event: events.Event) -> None:
+        """The sink of the session's events."""
+        feed = self.feed
         match event:
             case events.ThreadStarted(thread_id):
                 self.id = thread_id
             case events.TurnStarted(turn_id):
                 self._begin(turn_id)
-            case events.TurnCompleted() | events.TurnFailed() if self.feed is not None:
-                feed = self.feed
+            case events.TurnCompleted() | events.TurnFailed() if feed is not None:
                 self.feed = None
                 turn = feed.end(event)
-                self._tell_status(
-                    "systemError" if turn["status"] == "failed" else "idle"
-                )
+                is_failed = turn["status"] == "failed"
+                self._tell_status({"type": "systemError" if is_failed else "idle"})
                 self.notify("turn/completed", {"threadId": self.id, "turn": turn})
             case events.GoalChanged(None):
                 self.notify("thread/goal/cleared", {"threadId": self.id})
             case events.GoalChanged(goal):
-                place = {"threadId": self.id, "turnId": self.feed and self.feed.turn_id}
-                self.notify("thread/goal/updated", {**place, "goal": goal})
+                turn_id = feed and feed.turn_id
+                told = {"threadId": self.id, "turnId": turn_id, "goal": goal}
+                self.notify("thread/goal/updated", told)
             case events.ItemCompleted(event_items.ErrorItem(message=message)):
                 self.notify("warning", {"threadId": self.id, "message": message})
-            case _ if self.feed is not None:
-                self.feed.take(event)
+            case _ if feed is not None:
+                feed.take(event)
             case _:
                 pass
 
     def _begin(self, turn_id: str) -> None:
         self.feed = TurnFeed(self.id, turn_id, self.config.cwd, self.notify)
         self._started.set_result(turn_id)
-        self._tell_status("active")
+        self._tell_status(_BUSY)
         self.feed.start(self._prompt)
 
-    def _tell_status(self, status: str) -> None:
-        if status == "active":
-            self.status = _BUSY
-        else:
-            self.status = {"type": status}
-        self.notify(
-            "thread/status/changed", {"threadId": self.id, "status": self.status}
-        )
+    def _tell_status(self, status: Mapping[str, Any]) -> None:
+        self.status = status
+        told = {"threadId": self.id, "status": status}
+        self.notify("thread/status/changed", told)
 
 
-def _reopened_for(config: Config) -> tuple[Any, ...]:
+def _fixed_settings(config: Config) -> tuple[Any, ...]:
     """The settings that cannot change while a session is open."""
     reviewer = config.settings.approvals_reviewer or "user"
     return config.cwd, reviewer, config.settings.service_tier

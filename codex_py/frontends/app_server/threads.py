@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.frontends.app_server import history, params
 from codex_py.frontends.app_server.inputs import Inputs
-from codex_py.frontends.app_server.items import turn_data
+from codex_py.frontends.app_server.items import Fields, turn_data
 from codex_py.frontends.app_server.thread import ServedThread
 from codex_py.protocol.approval import SandboxPolicy, approval_data
 from codex_py.protocol.event_items import UserMessage
@@ -28,6 +28,7 @@ from codex_py.rollout.index import rename_thread, thread_names
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
 
 _MAX_OPEN: Final = 256
+"""Number of threads that may be open at once, with turns that run or not."""
 _SANDBOXES: Final = {
     "read-only": "readOnly",
     "workspace-write": "workspaceWrite",
@@ -36,6 +37,11 @@ _SANDBOXES: Final = {
 
 
 class Threads:
+    """Answers requests, each in a method.
+
+    Every method raises an `RpcError` or a `CodexError` if its request is wrong, or fails.
+    """
+
     def __init__(
         self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
     ) -> None:
@@ -52,44 +58,46 @@ class Threads:
         name = self._environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or name
         self._options = replace(self._options, originator=name)
 
-    async def start(self, asked: params.ThreadStart) -> dict[str, Any]:
-        thread = self._new(replace(self._options, ephemeral=asked.ephemeral))
+    async def start(self, asked: params.ThreadStart) -> Fields:
+        options = replace(self._options, ephemeral=asked.ephemeral)
+        thread = self._new(options)
         await thread.open(asked.cwd or ".", asked.table(), asked.texts)
-        return await self._opened(thread)
+        return await self._started(thread, turns=False)
 
-    async def resume(self, asked: params.ThreadResume) -> dict[str, Any]:
-        if self._threads.get(asked.thread_id) is None:
-            path = history.stored_file(self._home, asked.thread_id)
-            thread = self._new(replace(self._options, resume=asked.thread_id))
+    async def resume(self, asked: params.ThreadResume) -> Fields:
+        """Open a stored thread, or change the settings of one that the server has."""
+        thread_id = asked.thread_id
+        with_turns = not asked.exclude_turns
+        if self._threads.get(thread_id) is None:
+            path = history.stored_file(self._home, thread_id)
+            thread = self._new(replace(self._options, resume=thread_id))
             await self._open_stored(thread, path, asked)
-            return await self._opened(
-                thread, asked.thread_id, turns=not asked.exclude_turns
-            )
-        async with self._open_thread(asked.thread_id) as thread:
+            self._keep(thread, thread_id)
+            return await self._answer(thread, turns=with_turns)
+        async with self._open_thread(thread_id) as thread:
             if thread.task is None:
                 await thread.set(asked.cwd, asked.table())
-        return await self._answer(thread, turns=not asked.exclude_turns)
+        return await self._answer(thread, turns=with_turns)
 
-    async def fork(self, asked: params.ThreadResume) -> dict[str, Any]:
+    async def fork(self, asked: params.ThreadResume) -> Fields:
         path = history.stored_file(self._home, asked.thread_id)
         options = replace(
             self._options, resume=asked.thread_id, fork=True, ephemeral=asked.ephemeral
         )
         thread = self._new(options)
         await self._open_stored(thread, path, asked)
-        return await self._opened(thread, turns=not asked.exclude_turns)
+        return await self._started(thread, turns=not asked.exclude_turns)
 
-    async def list(self, asked: params.ThreadList) -> dict[str, Any]:
+    async def list(self, asked: params.ThreadList) -> Fields:
         return await asyncio.to_thread(
             history.list_threads, self._home, asked, self._status
         )
 
-    async def read(self, asked: params.ThreadRead) -> dict[str, Any]:
+    async def read(self, asked: params.ThreadRead) -> Fields:
         thread = self._threads.get(asked.thread_id)
         if thread is not None and thread.is_open:
-            return {
-                "thread": await self._thread_data(thread, turns=asked.include_turns)
-            }
+            data = await self._thread_data(thread, turns=asked.include_turns)
+            return {"thread": data}
         path = history.stored_file(self._home, asked.thread_id)
         name = thread_names(self._home).get(read_meta(path).id)
         data = await asyncio.to_thread(history.thread_data, path, name)
@@ -97,7 +105,7 @@ class Threads:
             data["turns"] = await asyncio.to_thread(history.read_turns, path)
         return {"thread": data}
 
-    async def rename(self, asked: params.ThreadName) -> dict[str, Any]:
+    async def rename(self, asked: params.ThreadName) -> Fields:
         name = " ".join(asked.name.split())
         if not name:
             raise RpcError(INVALID_REQUEST, "thread name must not be empty")
@@ -107,42 +115,42 @@ class Threads:
         else:
             path = history.stored_file(self._home, asked.thread_id)
             rename_thread(self._home, read_meta(path).id, name)
-        self.later(
-            "thread/name/updated", {"threadId": asked.thread_id, "threadName": name}
-        )
+        renamed = {"threadId": asked.thread_id, "threadName": name}
+        self.later("thread/name/updated", renamed)
         return {}
 
-    async def archive(self, asked: params.OneThread) -> dict[str, Any]:
+    async def archive(self, asked: params.OneThread) -> Fields:
         thread = self._threads.get(asked.thread_id)
-        # The lock keeps other requests from opening the thread again until it is archived.
-        async with nullcontext() if thread is None else thread.lock:
+        async with AsyncExitStack() as stack:
             if thread is not None:
+                # Other requests cannot open the thread again until it is archived.
+                await stack.enter_async_context(thread.lock)
                 await thread.close()
                 self._threads.remove(thread)
-            thread_id = read_meta(
-                history.stored_file(self._home, asked.thread_id, SESSIONS)
-            ).id
+            path = history.stored_file(self._home, asked.thread_id, SESSIONS)
+            thread_id = read_meta(path).id
             await asyncio.to_thread(archive.archive, self._home, thread_id)
         self.later("thread/archived", {"threadId": asked.thread_id})
         return {}
 
-    async def unarchive(self, asked: params.OneThread) -> dict[str, Any]:
+    async def unarchive(self, asked: params.OneThread) -> Fields:
         path = history.stored_file(self._home, asked.thread_id, ARCHIVED_SESSIONS)
-        await asyncio.to_thread(archive.unarchive, self._home, read_meta(path).id)
+        thread_id = read_meta(path).id
+        await asyncio.to_thread(archive.unarchive, self._home, thread_id)
         self.later("thread/unarchived", {"threadId": asked.thread_id})
         return await self.read(params.ThreadRead(thread_id=asked.thread_id))
 
-    async def compact(self, asked: params.OneThread) -> dict[str, Any]:
+    async def compact(self, asked: params.OneThread) -> Fields:
         async with self._open_thread(asked.thread_id) as thread:
             await thread.ended()
             await thread.start(thread.session.compact(), None)
         return {}
 
-    async def goal(self, asked: params.OneThread) -> dict[str, Any]:
+    async def goal(self, asked: params.OneThread) -> Fields:
         async with self._open_thread(asked.thread_id) as thread:
             return {"goal": _goals(thread).data}
 
-    async def set_goal(self, asked: params.GoalSet) -> dict[str, Any]:
+    async def set_goal(self, asked: params.GoalSet) -> Fields:
         """Set the goal of a thread. An active goal starts a turn if none runs."""
         async with self._open_thread(asked.thread_id) as thread:
             goals = _goals(thread)
@@ -151,33 +159,36 @@ class Threads:
                     goals.set(asked.objective, asked.status, asked.token_budget)
                 except ValueError as error:
                     raise RpcError(INVALID_REQUEST, str(error)) from None
-                assert goals.goal is not None
-                if goals.goal.status == "active" and thread.feed is None:
+                goal = goals.goal
+                assert goal is not None
+                if goal.status == "active" and thread.feed is None:
                     await thread.ended()
-                    text = goals.goal.objective
-                    shown = UserMessage(id="prompt", text=text)
-                    await thread.start(thread.session.run_turn(text), shown)
+                    turn = thread.session.run_turn(goal.objective)
+                    shown = UserMessage(id="prompt", text=goal.objective)
+                    await thread.start(turn, shown)
             return {"goal": goals.data}
 
-    async def clear_goal(self, asked: params.OneThread) -> dict[str, Any]:
+    async def clear_goal(self, asked: params.OneThread) -> Fields:
         async with self._open_thread(asked.thread_id) as thread:
             with thread.answering():
                 return {"cleared": _goals(thread).clear()}
 
-    async def start_turn(self, asked: params.TurnStart) -> dict[str, Any]:
+    async def start_turn(self, asked: params.TurnStart) -> Fields:
+        """Start a turn. As in Codex, the prompt joins a turn that runs, if that still takes it."""
         async with self._open_thread(asked.thread_id) as thread:
             text, images = self._inputs.read(asked.input, thread.config.cwd)
-            if thread.feed is not None:
-                if thread.changed_by(asked.cwd, asked.table()) is not None:
+            table = asked.table()
+            running = thread.feed
+            if running is not None:
+                if thread.changed_by(asked.cwd, table) is not None:
                     reason = (
                         "the settings of a thread cannot change while it runs a turn"
                     )
                     raise RpcError(INVALID_REQUEST, reason)
                 if thread.session.steer(text, images=images):
-                    # As in Codex: the prompt joins the turn.
-                    return {"turn": turn_data(thread.feed.turn_id, "inProgress")}
+                    return {"turn": turn_data(running.turn_id, "inProgress")}
             await thread.ended()
-            await thread.set(asked.cwd, asked.table())
+            await thread.set(asked.cwd, table)
             names = tuple(map(str, images))
             shown = UserMessage(id="prompt", text=text, images=names)
             turn = thread.session.run_turn(
@@ -185,7 +196,7 @@ class Threads:
             )
             return {"turn": await thread.start(turn, shown)}
 
-    async def steer(self, asked: params.TurnSteer) -> dict[str, Any]:
+    async def steer(self, asked: params.TurnSteer) -> Fields:
         thread = self._running(asked.thread_id, asked.expected_turn_id, "steer")
         text, images = self._inputs.read(asked.input, thread.config.cwd)
         if not thread.session.steer(text, images=images):
@@ -194,7 +205,7 @@ class Threads:
             )
         return {"turnId": asked.expected_turn_id}
 
-    async def interrupt(self, asked: params.TurnInterrupt) -> dict[str, Any]:
+    async def interrupt(self, asked: params.TurnInterrupt) -> Fields:
         thread = self._running(asked.thread_id, asked.turn_id, "interrupt")
         asyncio.get_running_loop().call_soon(thread.session.abort)
         return {}
@@ -217,9 +228,9 @@ class Threads:
     def _config(
         self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str]
     ) -> Config:
-        return replace(
-            folder_config(self._arguments, self._environment, cwd, table), **texts
-        )
+        """The configuration of a thread. `texts`: instructions by fields of a `Config`."""
+        config = folder_config(self._arguments, self._environment, cwd, table)
+        return replace(config, **texts)
 
     async def _open_stored(
         self, thread: ServedThread, path: Path, asked: params.ThreadResume
@@ -231,21 +242,25 @@ class Threads:
             model = details.settings["model"]
             if model:
                 table["model"] = model
-        await thread.open(asked.cwd or read_meta(path).cwd, table, asked.texts)
+        cwd = asked.cwd or read_meta(path).cwd
+        await thread.open(cwd, table, asked.texts)
 
-    async def _opened(
-        self, thread: ServedThread, name: str | None = None, *, turns: bool = False
-    ) -> dict[str, Any]:
-        for each in {thread.id, name or thread.id}:
-            self._threads.use(each, thread)
+    def _keep(self, thread: ServedThread, *names: str) -> None:
+        """Keep a thread that was opened, under its id and the names that the client has for it."""
+        for thread_id in {thread.id, *names}:
+            self._threads.use(thread_id, thread)
         self._threads.close_idle()
+
+    async def _started(self, thread: ServedThread, *, turns: bool) -> Fields:
+        """Keep a new thread, tell the client of it, and return the answer to its request."""
+        self._keep(thread)
         answer = await self._answer(thread, turns=turns)
-        if name is None:
-            self.later("thread/started", {"thread": {**answer["thread"], "turns": []}})
+        without_turns: Fields = {**answer["thread"], "turns": []}
+        self.later("thread/started", {"thread": without_turns})
         return answer
 
-    async def _answer(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
-        """Make the answer to a request that opens a thread."""
+    async def _answer(self, thread: ServedThread, *, turns: bool) -> Fields:
+        """Make the answer to a request that opens a thread. `turns`: with its turns."""
         settings = thread.session.settings
         config = thread.config
         return {
@@ -261,22 +276,20 @@ class Threads:
             "reasoningEffort": settings.reasoning_effort,
         }
 
-    async def _thread_data(
-        self, thread: ServedThread, *, turns: bool
-    ) -> dict[str, Any]:
+    async def _thread_data(self, thread: ServedThread, *, turns: bool) -> Fields:
         session = thread.session
-        path = thread.session.session_file
+        path = session.session_file
         if path is None:
-            return history.unsaved_thread(session, thread.config) | {
-                "status": thread.status
-            }
-        name = session.name
+            data = history.unsaved_thread(session, thread.config)
+            data["status"] = thread.status
+            return data
         model = session.settings.model
-        data = await asyncio.to_thread(history.thread_data, path, name, model)
+        data = await asyncio.to_thread(history.thread_data, path, session.name, model)
         if turns:
             running = thread.feed and thread.feed.turn_id
             data["turns"] = await asyncio.to_thread(history.read_turns, path, running)
-        return data | {"status": thread.status}
+        data["status"] = thread.status
+        return data
 
     def _thread(self, thread_id: str) -> ServedThread:
         """Find a thread that this server has opened, and mark it as used last."""
@@ -304,6 +317,7 @@ class Threads:
         turn_id: str,
         what: str,
     ) -> ServedThread:
+        """Find a thread by its running turn. `what`: a verb for the error, such as `steer`."""
         thread = self._thread(thread_id)
         if thread.feed is None:
             raise RpcError(INVALID_REQUEST, f"no active turn to {what}")
@@ -316,14 +330,13 @@ class Threads:
 
     def _status(self, thread_id: str) -> Mapping[str, Any]:
         thread = self._threads.get(thread_id)
-        is_open = thread is not None and thread.is_open
-        if thread is not None and is_open:
+        if thread is not None and thread.is_open:
             return thread.status
         return {"type": "notLoaded"}
 
-    def later(self, method: str, told: dict[str, Any]) -> None:
+    def later(self, method: str, params: Fields) -> None:
         """Send a notification after the answer to the running request."""
-        asyncio.get_running_loop().call_soon(self._rpc.notify, method, told)
+        asyncio.get_running_loop().call_soon(self._rpc.notify, method, params)
 
 
 def _goals(thread: ServedThread) -> Goals:
@@ -333,8 +346,9 @@ def _goals(thread: ServedThread) -> Goals:
     return goals
 
 
-def _sandbox_data(policy: SandboxPolicy) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": _SANDBOXES[policy.mode]}
+def _sandbox_data(policy: SandboxPolicy) -> Fields:
+    """A policy in the format of Codex. A mode has only the fields that hold in it."""
+    data: Fields = {"type": _SANDBOXES[policy.mode]}
     if policy.mode != "danger-full-access":
         data["networkAccess"] = policy.network_access
     if policy.mode == "workspace-write":
