@@ -1,11 +1,12 @@
-"""Compares trees of git, and makes one of a work tree without writing to its repository."""
+"""Compares git trees, and makes one of a work tree without writing to its repository."""
 
 import os
 import shutil
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import CodexError
 from codex_py.filesystem.own_folder import own_folder
@@ -15,24 +16,44 @@ from codex_py.protocol.patched_file import PatchedFile
 _SUBMODULE = 0o160000
 
 
+class _Side(NamedTuple):
+    """A file in the old or in the new tree."""
+
+    mode: int
+    """0 if there is no file."""
+    blob: str
+    """The object id of the contents."""
+
+
+class _Difference(NamedTuple):
+    name: str
+    before: _Side
+    after: _Side
+
+
 @contextmanager
 def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
-    """A git with a copy of the index. Unless it `keeps_objects`, new objects are in a folder that
-    is removed at the end.
+    """Yield a git that works on a copy of the index.
+
+    Args:
+        keeps_objects: write new objects to the repository. If False, they are written to a folder
+            that is removed at the end.
 
     Raises:
         CodexError: neither the home nor the repository can be written.
     """
     own = git.own_repository
-    # Files of a home in the work tree would be files of the tree.
-    home = None if own.holds(git.home) else git.home
+    home = git.home
+    if own.holds(git.home):
+        # Files in such a home would be files of the tree.
+        home = None
     with own_folder(home, "git", own.folder) as folder:
         index = folder / "index"
         objects = folder / "objects"
         objects.mkdir()
         own_index = git.variables.get("GIT_INDEX_FILE", own.folder / "index")
         with suppress(FileNotFoundError):
-            # With its time: git compares the contents of files that are not older.
+            # The copy needs the time of the index: git reads the files that are not older.
             shutil.copy2(own_index, index)
         variables = {"GIT_INDEX_FILE": str(index)}
         if not keeps_objects:
@@ -44,11 +65,15 @@ def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
 def work_tree(
     git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: False
 ) -> str:
-    """Write a git tree of all files except ignored ones, submodules and repositories. Returns its
-    id; the index has the same contents then.
+    """Write a git tree of all files except ignored ones, submodules and repositories.
+
+    Afterwards the index has the same contents.
 
     Args:
-        left_out: true for the names of further files that are not looked at.
+        left_out: true for the names of other files that must be left out.
+
+    Returns:
+        The id of the tree.
 
     Raises:
         CodexError: git fails, as it does while a merge has conflicts.
@@ -57,20 +82,27 @@ def work_tree(
     gone = git.names(top, *differing, "--diff-filter=D")
     changed = git.names(top, *differing, "--diff-filter=d")
     new = git.names(top, "ls-files", "-z", "--others", "--exclude-standard")
-    found = [*changed, *(name for name in new if not name.endswith("/"))]
-    files = [name for name in found if not left_out(name)]
-    # A file may be gone because its folder has become another file.
-    for names, *words in (
-        (gone, "--force-remove"),
-        (files, "--add", "--remove", "--replace"),
-    ):
-        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
-        git.output(top, "update-index", "-z", *words, "--stdin", stdin=stdin)
+    # A name with a slash is that of a repository.
+    new_files = [name for name in new if not name.endswith("/")]
+    files = [name for name in (*changed, *new_files) if not left_out(name)]
+    # First, because a file may be gone so that another one could take the place of its folder.
+    _update_index(git, top, gone, "--force-remove")
+    _update_index(git, top, files, "--add", "--remove", "--replace")
     return git.output(top, "write-tree")
 
 
+def _update_index(
+    git: Git,
+    top: Path,
+    names: Iterable[str],
+    *words: str,
+) -> None:
+    stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+    git.output(top, "update-index", "-z", *words, "--stdin", stdin=stdin)
+
+
 def empty_tree(git: Git, top: Path) -> str:
-    """The id of the tree without files. Raises a `CodexError`."""
+    """Return the id of the tree without files. Raises a `CodexError` if git fails."""
     return git.output(top, "hash-object", "-w", "-t", "tree", "--stdin")
 
 
@@ -81,45 +113,49 @@ def files_between(
     new: str,
     left_out: Callable[[str], bool] = lambda _: False,
 ) -> list[PatchedFile]:
-    """The files that differ between two trees or commits, without submodules and those `left_out` by their name.
-    Raises a `CodexError`."""
+    """Compare two trees or commits. Submodules are left out.
+
+    Args:
+        left_out: true for the names of other files that must be left out.
+
+    Raises:
+        CodexError: git fails, or an object is missing.
+    """
     fields = git.names(top, "diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
-    found: list[tuple[str, Sequence[int], Sequence[str]]] = []
+    found: list[_Difference] = []
     facts = fields[::2]
     names = fields[1::2]
     for fact, name in zip(facts, names, strict=True):
-        *modes, old_id, new_id, _ = fact.removeprefix(":").split()
-        kinds = [int(mode, 8) for mode in modes]
-        if _SUBMODULE not in kinds and not left_out(name):
-            found.append((name, kinds, [old_id, new_id]))
-    wanted = [
-        blob
-        for _, kinds, ids in found
-        for kind, blob in zip(kinds, ids, strict=True)
-        if kind
-    ]
-    asked = "\n".join(wanted).encode()
+        old_mode, new_mode, old_id, new_id, _ = fact.removeprefix(":").split()
+        before = _Side(int(old_mode, 8), old_id)
+        after = _Side(int(new_mode, 8), new_id)
+        is_submodule = _SUBMODULE in (before.mode, after.mode)
+        if not is_submodule and not left_out(name):
+            found.append(_Difference(name, before, after))
+    sides = [side for each in found for side in (each.before, each.after)]
+    asked = "\n".join([side.blob for side in sides if side.mode]).encode()
     printed = git.data(top, "cat-file", "--batch", stdin=asked)
     contents = batched_contents(printed)
-
-    def content(kind: int, blob: str) -> bytes | None:
-        """The next contents, if there is a file."""
-        if not kind:
-            return None
-        data = next(contents, None)
-        if data is None:
-            raise CodexError(f"git has lost the object {blob}", code="git")
-        return data
-
     return [
         PatchedFile.of(
-            top / name,
-            *map(content, kinds, ids),
-            old_mode=kinds[0] or None,
-            new_mode=kinds[1] or None,
+            top / each.name,
+            _next_contents(each.before, contents),
+            _next_contents(each.after, contents),
+            old_mode=each.before.mode or None,
+            new_mode=each.after.mode or None,
         )
-        for name, kinds, ids in found
+        for each in found
     ]
+
+
+def _next_contents(side: _Side, contents: Iterator[bytes | None]) -> bytes | None:
+    """Take the contents of a side, which come in the order of the sides; None if it has no file."""
+    if not side.mode:
+        return None
+    data = next(contents, None)
+    if data is None:
+        raise CodexError(f"git has lost the object {side.blob}", code="git")
+    return data
 
 
 def diff_between(
@@ -128,17 +164,24 @@ def diff_between(
     old: str,
     new: str,
 ) -> bytes:
-    """The diff between two trees or commits, with binary contents in both directions, without
-    submodules.
+    """Write the diff between two trees or commits, without submodules.
 
-    With it, `plan_unified` and `git apply` make the new tree from the old one. Raises a
-    `CodexError` if git fails.
+    `plan_unified` and `git apply` make the new tree from the old one with it, and the old one from
+    the new one: binary contents are in it both ways.
+
+    Raises:
+        CodexError: git fails.
     """
-    form = ("--binary", "--full-index", "--no-renames", "--no-color", "--src-prefix=a/")
-    off = (
+    # The options override settings of the user.
+    options = (
+        "--binary",
+        "--full-index",
+        "--no-renames",
+        "--no-color",
+        "--src-prefix=a/",
         "--dst-prefix=b/",
         "--no-ext-diff",
         "--no-textconv",
         "--ignore-submodules=all",
     )
-    return git.data(top, "diff-tree", "-r", "-p", *form, *off, old, new)
+    return git.data(top, "diff-tree", "-r", "-p", *options, old, new)

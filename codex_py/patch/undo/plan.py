@@ -4,8 +4,8 @@
     plan.commit()                        # everything is brought back, or nothing
 
 An undo is a patch like any other: it is kept in the journal, and undoing it applies the patch
-again. Several entries are undone as one: what the newest left must be there, and what the oldest
-replaced comes back.
+again. Several entries are undone as one: the files must be as the newest entry left them, and become
+what they were before the oldest.
 """
 
 import os
@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
@@ -32,11 +33,12 @@ from codex_py.streams.terminal import some_of
 
 
 class EditedSince(PatchError):
-    """Files are no longer, or may be no longer, as the patch left them.
+    """Files are not, or may not be, as the patch left them.
 
     Attributes:
-        diff: from what the patch left to what is there, in the manner of git; if `is_plan`, what the undo would do.
-        is_plan: nobody knows what the turn left, because the program died in it or others changed the same files.
+        diff: the changes since the patch, as a git diff; if `is_plan`, those that the undo would make.
+        is_plan: True if it is not known what the turn left, because the program died in it or others
+            changed the same files.
     """
 
     code = "edited_since"
@@ -62,12 +64,14 @@ class UndoPlan:
     changes: list[PatchedFile]
     """The changes that the undo makes."""
     unkept: Sequence[str]
-    """Absolute paths of files that changed too, and stay as they are."""
+    """Absolute paths of files that the entries changed too, but that the undo leaves as they are:
+    their contents were not kept."""
     doubts: Sequence[str]
     """Sentences about what others may have changed. Show them, or ask about them, before
     `commit`."""
     journal: Journal
     _undo: JournalEntry
+    """The entry of the undo itself."""
 
     @property
     def entry(self) -> JournalEntry:
@@ -111,34 +115,41 @@ def plan_undo(
     known = Entries(journal)
     undone = [known.find(each) for each in (number, *others)]
     _check_undoable(known, undone)
-    unkept = set[str]() if force else set(unkept_in(undone))
-    files, edited, left = _reversal(known, undone, unkept)
+    unkept = set[str]()
     if not force:
-        _check(known, undone, files, edited, _last_copies(undone, files, left))
-    first, *others_undone = undone
-    also_undoes = [entry.number for entry in others_undone]
+        unkept = set(unkept_in(undone))
+    reversal = _reversal(known, undone, unkept)
+    files = reversal.files
+    if not force:
+        _check(known, undone, reversal)
+    first, *older = undone
+    also_undoes = [entry.number for entry in older]
     undo = JournalEntry(files, first.number, also_undoes=also_undoes)
     for entry in undone:
         undo.obsolete += entry.made[::-1]
         undo.made += entry.obsolete[::-1]
         undo.modes |= entry.modes
-    # Later turns that changed only files without kept contents are passed over.
-    passed = [
-        entry
-        for entry in known.done_here
-        if not entry.changes
-        and entry.number > undone[0].number
-        and undone[0].undoes is None
-        if entry.number not in known.undone
-    ]
-    names_only = unkept_in([*passed, *undone])
-    doubts = _doubts(
-        undone, {file.path for file in files}, _sessions_at_work(journal, undone)
-    )
+    names_only = unkept_in([*_passed_over(known, first), *undone])
+    changed = {file.path for file in files}
+    doubts = _doubts(undone, changed, _sessions_at_work(journal, undone))
     return UndoPlan(undone, patched_files(files), names_only, doubts, journal, undo)
 
 
+def _passed_over(known: Entries, entry: JournalEntry) -> list[JournalEntry]:
+    """The turns after an entry that changed only files without kept contents; none for an undo."""
+    if entry.undoes is not None:
+        return []
+    return [
+        later
+        for later in known.done_here
+        if later.number > entry.number
+        and not later.changes
+        and later.number not in known.undone
+    ]
+
+
 def _check_undoable(known: Entries, undone: Sequence[JournalEntry]) -> None:
+    """Raise a `CodexError` if an entry is undone already, or its contents were not kept."""
     for entry in undone:
         later = known.undone.get(entry.number)
         if later:
@@ -156,59 +167,67 @@ def _check_undoable(known: Entries, undone: Sequence[JournalEntry]) -> None:
         )
 
 
+class _Reversal(NamedTuple):
+    """What undoing the entries means for each of their changes."""
+
+    files: list[EntryChange]
+    """The changes that undo the entries."""
+    edited: list[PatchedFile]
+    """The edits by others that the undo would undo too."""
+    left: list[EntryChange]
+    """The changes of the entries that are not undone."""
+
+
 def _reversal(
     known: Entries, undone: Sequence[JournalEntry], unkept: set[str]
-) -> tuple[list[EntryChange], list[PatchedFile], list[EntryChange]]:
-    """Return what undoing the entries means for each of their changes.
-
-    Returns three lists: the changes that undo the entries, the later edits that these would undo
-    too, and the changes of the entries that are not undone.
+) -> _Reversal:
+    """Work out the changes that undo the entries, and the edits since.
 
     Args:
-        unkept: files that are, or have become, too large: one side of them is not known, and they
-            stay as they are.
+        unkept: absolute paths of files that are, or have become, too large. One side of them is not
+            known, so they stay as they are.
     """
     made = {folder for entry in undone for folder in entry.made}
-    taken_back: set[str] = set()
-    for entry in known.in_force:
-        if entry.undoes is not None and entry.number > undone[0].number:
-            taken_back.update(change.location for change in entry.changes)
-    files: list[EntryChange] = []
-    edited: list[PatchedFile] = []
-    left: list[EntryChange] = []
-    for change, gap in _joined(undone):
+    undone_later = _undone_later(known, undone[0])
+    found = _Reversal([], [], [])
+    for change, edits_between in _joined(undone):
         if change.path in unkept and os.path.lexists(change.location):
-            left.append(change)
+            found.left.append(change)
             continue
-        edited += gap
+        found.edited.extend(edits_between)
         with Directories() as directories, failing_to("read file", change.path):
             file = _as_it_is(change, made, directories)
         if _before(file) != _after(change):
-            if (
-                not gap
-                and change.location in taken_back
-                and _before(file) == _before(change)
-            ):
+            is_back = _before(file) == _before(change)
+            if is_back and not edits_between and change.location in undone_later:
+                # Another undo has brought it back already.
                 continue
             edit = PatchedFile.of(Path(file.path), change.new, file.old)
-            edited.append(edit)
-        files.append(_reversed(file, change))
-    return files, edited, left
+            found.edited.append(edit)
+        found.files.append(_reversed(file, change))
+    return found
+
+
+def _undone_later(known: Entries, entry: JournalEntry) -> set[str]:
+    """The locations of the files that undos after an entry have changed."""
+    locations: set[str] = set()
+    for later in known.in_force:
+        if later.undoes is not None and later.number > entry.number:
+            locations.update(change.location for change in later.changes)
+    return locations
 
 
 def _check(
     known: Entries,
     undone: Sequence[JournalEntry],
-    files: Sequence[EntryChange],
-    edited: Sequence[PatchedFile],
-    last: Sequence[EntryChange],
+    reversal: _Reversal,
 ) -> None:
-    """Raise an `EditedSince` if others changed, or may have changed, the files, or contents would be
-    lost. It has all reasons: whoever forces the undo does so against all of them.
+    """Check that nobody else changed, or may have changed, the files, and that no contents get lost.
 
-    Args:
-        last: the last copies that the undo would delete.
+    Raises:
+        EditedSince: with all reasons, so that whoever forces the undo knows all of them.
     """
+    files, edited, left = reversal
     shown: Sequence[PatchedFile] = []
     reasons: list[str] = []
     if edited:
@@ -228,13 +247,14 @@ def _check(
             paths = some_of([file.path for file in claimed])
             reasons.append(f"others may have changed {paths}: {whose}")
             shown = patched_files(claimed)
-    if last:
-        paths = some_of([file.path for file in last])
+    last_copies = _last_copies(undone, files, left)
+    if last_copies:
+        paths = some_of([file.path for file in last_copies])
         reasons.append(
             f"{paths} may be the last copy of what was there before under another name and cannot "
             "be brought back there, as ignored folders and large files are not kept"
         )
-        shown = shown or patched_files(last)
+        shown = shown or patched_files(last_copies)
     if reasons:
         reason = "; besides, ".join(reasons)
         raise _refusal(undone, reason, shown, is_plan=not edited)
@@ -245,17 +265,18 @@ def _last_copies(
     files: Sequence[EntryChange],
     left: Sequence[EntryChange],
 ) -> Sequence[EntryChange]:
-    """The changes whose undo would delete the last copy of contents from before the entries.
+    """Find the changes of the undo that would delete the last copy of contents from before the entries.
 
     Args:
-        left: changes that are not undone.
+        files: the changes of the undo.
+        left: changes of the entries that are not undone.
     """
     earlier = _earlier(undone, left)
-    back = {
+    brought_back = {
         mark_of(each.new or b"", is_link=each.is_link) for each in files if each.exists
     }
     changing = {file.location for file in files}
-    # Many files may have the same places.
+    # Cached, because many files may have the same places.
     found_at = cache(_found_at)
     last: list[EntryChange] = []
     for file in files:
@@ -263,7 +284,7 @@ def _last_copies(
             continue
         is_link = file.before.is_link
         mark = mark_of(file.old, is_link=is_link)
-        if mark not in earlier or mark in back:
+        if mark not in earlier or mark in brought_back:
             continue
         found = map(found_at, earlier[mark])
         staying = {place for place in found if place is not None} - changing
@@ -273,9 +294,9 @@ def _last_copies(
 
 
 def _found_at(place: str) -> str | None:
-    """The path of an entry with links in its folders resolved; None if there is no entry.
+    """Resolve the links in the folders of a path; None if there is no entry at the path.
 
-    The entry itself may be a link.
+    If the entry itself is a link, it is not followed.
     """
     if not os.path.lexists(place):
         return None
@@ -286,8 +307,10 @@ def _found_at(place: str) -> str | None:
 def _earlier(
     undone: Sequence[JournalEntry], left: Sequence[EntryChange]
 ) -> dict[str, set[str]]:
-    """The places that may have contents from before the entries that cannot be brought back, by the
-    mark of the contents. `left`: see `_last_copies`."""
+    """Find the paths that may hold contents from before the entries, by the mark of the contents.
+
+    The undo cannot bring such contents back at these paths. `left`: see `_last_copies`.
+    """
     found: dict[str, set[str]] = {}
     for entry in undone:
         if entry.turn is not None:
@@ -307,12 +330,12 @@ def _refusal(
     *,
     is_plan: bool = True,
 ) -> EditedSince:
-    if len(undone) == 1:
-        reason = f"{_names(undone)} was not undone: {reason}"
-    else:
-        reason = f"{_names(undone)} were not undone: {reason}"
+    verb = "was"
+    if len(undone) > 1:
+        verb = "were"
     diff = git_diff(files, Path(undone[0].cwd), keeps_bytes=True)
-    return EditedSince(reason, diff, is_plan=is_plan)
+    message = f"{_names(undone)} {verb} not undone: {reason}"
+    return EditedSince(message, diff, is_plan=is_plan)
 
 
 def _names(undone: Sequence[JournalEntry]) -> str:
@@ -322,6 +345,12 @@ def _names(undone: Sequence[JournalEntry]) -> str:
 def _doubts(
     undone: Sequence[JournalEntry], changed: set[str], at_work: set[str]
 ) -> list[str]:
+    """Write the sentences of `UndoPlan.doubts`.
+
+    Args:
+        changed: the paths that the undo changes.
+        at_work: the ids of the other sessions at work.
+    """
     turns = [entry.turn for entry in undone if entry.turn is not None]
     unsure: list[str] = []
     others: list[str] = []
@@ -347,34 +376,46 @@ def _doubts(
 def _joined(
     undone: Sequence[JournalEntry],
 ) -> Iterator[tuple[EntryChange, list[PatchedFile]]]:
-    """Join the changes of each file; yields them with the edits between. `undone`: the newest
-    first."""
+    """Join the changes of each file by several entries, the newest first.
+
+    Yields each joined change with the edits by others between the entries.
+    """
     found: dict[str, tuple[EntryChange, list[PatchedFile]]] = {}
     for entry in undone:
         for change in entry.changes:
             if change.location not in found:
-                found[change.location] = change, []
+                found[change.location] = (change, [])
                 continue
-            last, edits = found[change.location]
-            if _before(last) != _after(change):
-                edit = PatchedFile.of(Path(change.path), change.new, last.old)
+            later, edits = found[change.location]
+            if _before(later) != _after(change):
+                edit = PatchedFile.of(Path(change.path), change.new, later.old)
                 edits.append(edit)
-            joined = copy(last)
-            if not change.exists and last.exists and last.mode is None:
-                # The file was removed and made anew, with the mode of a new file.
-                joined.mode = permissions_by_umask(0o666)
-            joined.before = change.before
-            joined.old = change.old
-            if not change.is_in_place:
-                joined.backup = change.backup
-            found[change.location] = joined, edits
+            found[change.location] = (_join(change, later), edits)
     yield from found.values()
+
+
+def _join(earlier: EntryChange, later: EntryChange) -> EntryChange:
+    """Make one change of two changes of a file."""
+    joined = copy(later)
+    if not earlier.exists and later.exists and later.mode is None:
+        # The file was removed and made anew, with the mode of a new file.
+        joined.mode = permissions_by_umask(0o666)
+    joined.before = earlier.before
+    joined.old = earlier.old
+    if not earlier.is_in_place:
+        joined.backup = earlier.backup
+    return joined
 
 
 def _as_it_is(
     change: EntryChange, made: set[str], directories: Directories
 ) -> EntryChange:
-    # If a directory has become a link, the link leads to another file.
+    """Make a removal of the entry that is now at the place of a change.
+
+    Args:
+        made: the directories that the entries made.
+    """
+    # If a directory has become a link, `status` finds nothing: the link leads to another file.
     before = directories.status(change.location)
     if before is not None and before.is_directory and change.location in made:
         # The patch made this directory in the place of a file, which comes back.
@@ -387,29 +428,30 @@ def _as_it_is(
 
 
 def _before(change: EntryChange) -> tuple[bool, bytes | None] | None:
-    """The state before a change: True for a link, and the contents; None if nothing was there."""
+    """Return the state before a change: True for a link, and the contents; None if nothing was there."""
     if change.before is None:
         return None
     return (change.before.is_link, change.old)
 
 
 def _after(change: EntryChange) -> tuple[bool, bytes | None] | None:
+    """Return the state after a change, in the same form as `_before`."""
     if change.exists:
         return (change.is_link, change.new)
     return None
 
 
 def _reversed(file: EntryChange, change: EntryChange) -> EntryChange:
+    """Turn the removal of `file` into the opposite of a change, if that had an old state."""
     before = change.before
     if before is None:
         return file
     file.fate = "link" if before.is_link else "file"
     file.new = change.old
-    # Links are kept only if the change kept them: a command may have made the others.
+    # Hard links are kept only if the change kept them: a command may have made others since.
     file.breaks_links = not change.is_in_place
-    if not file.is_link and (
-        not change.exists or change.is_link or change.mode is not None
-    ):
+    has_lost_mode = not change.exists or change.is_link or change.mode is not None
+    if has_lost_mode and not file.is_link:
         file.mode = before.permissions
     if os.geteuid() == 0:
         # Only root can give a file away.
@@ -418,17 +460,20 @@ def _reversed(file: EntryChange, change: EntryChange) -> EntryChange:
 
 
 def _contested(known: Entries, undone: Sequence[JournalEntry]) -> dict[str, str]:
-    """The reasons, by path, to believe that somebody else changed a file, as far as there is
-    evidence. `undone`: entries with their contents."""
+    """Find evidence that somebody else changed a file: a reason for each path that has some.
+
+    Args:
+        undone: entries with their contents.
+    """
     found: dict[str, str] = {}
     for entry in undone:
-        if entry.turn is None:
+        turn = entry.turn
+        if turn is None:
             continue
-        if entry.turn.switched:
-            reason = "the branch was switched from {} to {} meanwhile".format(
-                *entry.turn.switched
-            )
-            found |= dict.fromkeys(entry.turn.unsure, reason)
+        if turn.switched:
+            old, new = turn.switched
+            reason = f"the branch was switched from {old} to {new} meanwhile"
+            found |= dict.fromkeys(turn.unsure, reason)
         for other in known.in_force:
             if _ran_beside(entry, other):
                 for path in _in_both(known.journal, entry, other):
@@ -456,33 +501,36 @@ def _may_have_changed(running: TurnRecord, entry: JournalEntry) -> bool:
 
 
 def _ran_beside(entry: JournalEntry, other: JournalEntry) -> bool:
+    """True if two turns of different sessions ran at the same time."""
     if entry.turn is None or other.turn is None or not other.turn.began:
         return False
-    is_another = entry.turn.thread_id != other.turn.thread_id
-    return (
-        is_another and other.turn.began < entry.time and entry.turn.began < other.time
-    )
+    if entry.turn.thread_id == other.turn.thread_id:
+        return False
+    return other.turn.began < entry.time and entry.turn.began < other.time
 
 
 def _in_both(
     journal: Journal, entry: JournalEntry, other: JournalEntry
 ) -> Iterator[str]:
-    """The files that both entries changed, neither of them starting from the other's result."""
+    """The files that both entries changed, unless one started from the result of the other.
+
+    Args:
+        other: an entry that was read without contents.
+    """
     ours = {change.location: change for change in entry.changes}
-    if any(change.location in ours for change in other.changes):
-        try:
-            theirs = journal.read(other.number).changes
-        except DamagedEntry:
-            theirs = other.changes
-        for change in theirs:
-            our = ours.get(change.location)
-            if (
-                our is not None
-                and not _is_on_top(our, change)
-                and not _is_on_top(change, our)
-            ):
-                yield change.location
+    if not any(change.location in ours for change in other.changes):
+        return
+    try:
+        theirs = journal.read(other.number).changes
+    except DamagedEntry:
+        theirs = other.changes
+    for their in theirs:
+        our = ours.get(their.location)
+        if our is None or _is_on_top(our, their) or _is_on_top(their, our):
+            continue
+        yield their.location
 
 
 def _is_on_top(later: EntryChange, earlier: EntryChange) -> bool:
-    return later.old == earlier.written != earlier.old
+    """True if a change started from the result of another one."""
+    return later.old == earlier.written and earlier.written != earlier.old

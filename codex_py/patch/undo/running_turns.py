@@ -1,7 +1,7 @@
-"""Keeps the record of a running turn, `THREAD.turn` in the store of its work tree, locked by its
-process; and makes the turn's entry for the journal.
+"""Keeps a record of each running turn, and makes the turn's entry for the journal.
 
-If the process dies, `recover_turns` makes the entry later, from the work tree as it is then.
+The record is the file `THREAD.turn` in the store of the work tree. The process of the turn locks it.
+If that process dies, `recover_turns` makes the entry later, from the work tree as it is then.
 """
 
 import json
@@ -28,30 +28,40 @@ from codex_py.patch.undo.entries import Entries
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
+_MAX_BYTES = 1 << 26
+"""The limit for the file of a record; a longer one counts as damaged."""
+
 
 @frozen
 class TurnRecord:
+    """What has to be known of a turn to make its entry after its process has died."""
+
     root: str
+    """The top of the work tree, absolute, without links."""
     cwd: str
+    """The working directory of the session, absolute."""
     thread_id: str
     before: Snapshot
+    """The first copy of the turn."""
     patches: list[int]
-    """The numbers of patches after the copy. Earlier ones are not among its differences, and stay
-    entries of their own."""
+    """The numbers of patches after that copy. Earlier ones are not among the differences from it,
+    and stay entries of their own."""
     began: float
+    """The time when the work tree was first copied, in seconds since the epoch."""
 
     @classmethod
     def read(cls, descriptor: int) -> Self:
-        """Raises a `ValueError` if it is damaged."""
+        """Read a record from its file. Raises a `ValueError` if it is damaged."""
         try:
-            found = json.loads(os.pread(descriptor, 1 << 26, 0))
+            found = json.loads(os.pread(descriptor, _MAX_BYTES, 0))
             copy = found.pop("before")
             unkept = {
-                name: (size, mtime)
-                for name, (size, mtime) in copy.pop("unkept").items()
+                name: (size, ctime_ns)
+                for name, (size, ctime_ns) in copy.pop("unkept").items()
             }
-            kept = copy.pop("held", {})
-            held = {name: Held(*values) for name, values in kept.items()}
+            held = {
+                name: Held(*values) for name, values in copy.pop("held", {}).items()
+            }
             before = Snapshot(**copy, unkept=unkept, held=held)
             return cls(before=before, **found)
         except (TypeError, LookupError, AttributeError) as error:
@@ -59,20 +69,22 @@ class TurnRecord:
 
 
 class RunningTurnRecord:
-    """A record that other processes see complete and locked until the turn ends.
+    """The file of a record. Until the turn ends, other processes see it complete and locked.
 
     Creating and changing it raise an `OSError` if it cannot be written.
+
+    Args:
+        store: the folder of the store.
     """
 
     def __init__(self, record: TurnRecord, store: Path) -> None:
         self.record = record
-        # Encoded once: it may be long, and a patch does not change it.
+        # It is encoded only once: it may be long, and a patch does not change it.
         self._before = json.dumps(_fields_of(record.before))
         self._path = store / f"{record.thread_id}.turn"
         new = self._path.with_suffix(".new")
-        self._descriptor = os.open(
-            new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._descriptor = os.open(new, flags, 0o600)
         try:
             lock(self._descriptor, 0)
             self._write()
@@ -82,16 +94,19 @@ class RunningTurnRecord:
             raise
 
     def add(self, patch: int) -> None:
+        """Add the number of a patch."""
         self.record.patches.append(patch)
         self._write()
 
     def end(self) -> None:
+        """Remove the file."""
         with suppress(OSError):
             self._path.unlink()
         os.close(self._descriptor)
 
     def _write(self) -> None:
         others = json.dumps(_fields_of(self.record, but="before"))
+        # The first brace of the other fields makes way for the field that is encoded already.
         data = f'{{"before": {self._before}, {others[1:]}'.encode()
         os.pwrite(self._descriptor, data, 0)
         os.ftruncate(self._descriptor, len(data))
@@ -109,8 +124,8 @@ def recover_turns(
     """Write entries for turns whose process has died.
 
     Args:
-        cwd: absolute. Turns in this folder and below it count.
-        own: turns in this work tree count instead.
+        cwd: absolute. Turns in this folder and below it are recovered.
+        own: if given, turns in this work tree are recovered instead.
 
     Returns:
         A sentence for each turn that cannot be undone.
@@ -120,7 +135,7 @@ def recover_turns(
     if own:
         store = own.store.path.name
     for path in sorted(stores(home).glob(f"{store}/*.turn")):
-        # A locked record belongs to a turn that still runs.
+        # A record that cannot be locked belongs to a turn that still runs.
         with suppress(OSError), path.open("rb+") as file:
             lock(file.fileno(), 0)
             try:
@@ -139,7 +154,7 @@ def recover_turns(
 
 
 def running_turns(home: Path) -> Iterator[TurnRecord]:
-    """The turns that may have changed files, and have not ended."""
+    """The records of turns that have not ended, in any work tree."""
     for path in stores(home).glob("*/*.turn"):
         with suppress(OSError, ValueError), path.open("rb+") as file:
             try:
@@ -154,27 +169,27 @@ def _recover(
     record: TurnRecord,
     environment: Mapping[str, str],
 ) -> None:
-    root = Path(record.root)
+    """Write the entry of a turn that was cut off, with all changes since its first copy."""
     journal = Journal(home, Path(record.cwd))
-    snapshots = snapshots_of(home, root, environment)
-    changes = changes_between(
-        snapshots.store, record.before, snapshots.take(record.before)
-    )
+    snapshots = snapshots_of(home, Path(record.root), environment)
+    now = snapshots.take(record.before)
+    changes = changes_between(snapshots.store, record.before, now)
     net = NetChanges()
     net.add(changes.files)
+    files = net.files()
+    if not files and not changes.unkept:
+        return
     earlier = earlier_contents(snapshots.store, record.before, changes.files)
-    number = Entries(journal).last_turn_number(record.thread_id) + 1
-    parts = tuple(record.patches), tuple(changes.unkept)
     turn = TurnOfEntry(
         record.thread_id,
-        number,
-        *parts,
+        Entries(journal).last_turn_number(record.thread_id) + 1,
+        patches=tuple(record.patches),
+        unkept=tuple(changes.unkept),
         is_cut_off=True,
         began=record.began,
-        earlier=earlier_by_mark(net.files(), earlier),
+        earlier=earlier_by_mark(files, earlier),
     )
-    if net.files() or turn.unkept:
-        journal.record(turn_entry(net, changes.folders, turn))
+    journal.record(turn_entry(net, changes.folders, turn))
 
 
 def turn_entry(
@@ -183,40 +198,40 @@ def turn_entry(
     turn: TurnOfEntry,
     in_place: Container[Path] = (),
 ) -> JournalEntry:
-    """The entry of a turn, for changes that are already in place.
+    """Make the entry of a turn, for changes that are already in place.
 
     Args:
         net: all changes of the turn.
         folders: the folders that the turn made; those that no longer exist do not count.
         in_place: files that were overwritten in place, because they have other links.
     """
-    known = list[EntryChange]()
+    changes = list[EntryChange]()
     unkept = dict.fromkeys(turn.unkept)
     for file in net.files():
         if net.is_known(file.path):
             change = _change(file)
             if file.path in in_place:
                 change.backup = Backup.IN_PLACE
-            known.append(change)
+            changes.append(change)
         else:
             unkept[str(file.path)] = None
-    by_path = {each.path: each for each in known}
+    turn = turn._replace(unkept=tuple(unkept))
+    by_path = {change.path: change for change in changes}
     for old, new in net.moves.items():
         if new in by_path:
             by_path[new].origin = by_path.get(old)
     made = {folder for folder in folders if Path(folder).is_dir()}
-    for file in known:
-        if file.before is not None and not file.exists:
-            made |= _folders_at(file.location)
-    # The outermost first.
-    made = sorted(made)
-    return JournalEntry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
+    for change in changes:
+        if change.before is not None and not change.exists:
+            made |= _folders_at(change.location)
+    # Sorted, the outermost come first.
+    return JournalEntry(changes, made=sorted(made), turn=turn)
 
 
 def _folders_at(path: str) -> set[str]:
-    """The folder that has taken the place of a file, and all folders in it.
+    """The folder that has taken the place of a file, and all folders in it; none if it is no folder.
 
-    The turn made them, or somebody else since. Copies do not show those that are empty.
+    They were made by the turn, or since then by somebody else. Copies do not show the empty ones.
     """
     if Path(path).is_symlink():
         return set()
@@ -224,22 +239,16 @@ def _folders_at(path: str) -> set[str]:
 
 
 def _change(file: PatchedFile) -> EntryChange:
-    mode = file.new_mode
+    """Make the change of an entry from the net change of a file."""
     before: EntryStatus | None = None
     if file.old is not None:
-        old_mode = file.old_mode or stat.S_IFREG | 0o644
-        # The owner is not known. An undo by root gives the file to the owner of the folder.
-        folders = (path for path in file.path.parents if path.is_dir())
-        near = next(folders).stat()
-        size = len(file.old)
-        before = EntryStatus(0, 0, old_mode, size, 0, near.st_uid, near.st_gid)
+        before = _status_before(file, len(file.old))
+    mode = file.new_mode
     is_link = mode is not None and stat.S_ISLNK(mode)
     change = EntryChange(str(file.path), str(file.path), before)
     change.old = file.old
     change.new = file.new
-    if mode is None or is_link:
-        change.mode = None
-    else:
+    if mode is not None and not is_link:
         change.mode = stat.S_IMODE(mode)
     if file.new is None:
         change.fate = "removed"
@@ -248,3 +257,19 @@ def _change(file: PatchedFile) -> EntryChange:
     else:
         change.fate = "file"
     return change
+
+
+def _status_before(file: PatchedFile, size: int) -> EntryStatus:
+    """Make up the old status of a file. An undo reads its mode, its size and its owner."""
+    # The owner is not known. An undo by root gives the file to the owner of the nearest folder.
+    folders = (path for path in file.path.parents if path.is_dir())
+    nearest = next(folders).stat()
+    return EntryStatus(
+        device=0,
+        inode=0,
+        mode=file.old_mode or stat.S_IFREG | 0o644,
+        size=size,
+        mtime_ns=0,
+        user=nearest.st_uid,
+        group=nearest.st_gid,
+    )

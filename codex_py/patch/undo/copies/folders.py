@@ -1,4 +1,4 @@
-"""Looks at folders that are not copied: their changes, their files, and pipes, sockets and
+"""Looks at folders whose files are not copied: finds changes in them, files, and pipes, sockets and
 devices."""
 
 import os
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 MAX_LOOKED_AT: Final = 5_000
+"""The number of entries that one call looks at."""
 
 
 class Held(NamedTuple):
-    """A file or link that is not copied. It stays equal with another name, other permissions or
-    another hard link."""
+    """The identity of a file or link that is not copied. It stays equal if the file is renamed, or
+    gets other permissions or another hard link."""
 
     size: int
     mtime_ns: int
@@ -34,11 +35,15 @@ def files_below(
     name: str,
     most: int,
 ) -> list[str]:
-    """The files and links below a folder, relative to the root; none if it has more than `most`, or
-    a `.git`."""
+    """List the files and links below a folder, relative to the root.
+
+    Returns:
+        An empty list if there are more than `most`, or if the folder has a `.git` in it.
+    """
     found: list[str] = []
     top = f"{root}/"
     for folder, folders, files in os.walk(root / name):
+        # `os.walk` counts links to folders as folders.
         links = [each for each in folders if Path(folder, each).is_symlink()]
         found += [f"{folder}/{each}".removeprefix(top) for each in (*files, *links)]
         if len(found) > most or ".git" in folders:
@@ -49,20 +54,22 @@ def files_below(
 def folder_states(
     root: Path, names: Sequence[str], held: dict[str, Held] | None = None
 ) -> dict[str, tuple[int, int]]:
-    """The number of entries in each folder and the time of their latest change, in ns, by its name.
+    """Count the entries in each folder, at any depth, and find the time of their latest change, in ns.
 
-    After some thousand entries, only the folders themselves are looked at.
+    After `MAX_LOOKED_AT` entries in all, only the folders themselves are looked at.
 
     Args:
-        held: gets the files and links in the folders, by their paths relative to the root.
+        names: the folders, relative to the root; they are the keys of the result.
+        held: the files and links in the folders are added to it, by their paths relative to the root.
     """
     top = f"{root}/"
     room = MAX_LOOKED_AT
     found = dict[str, tuple[int, int]]()
     for name in names:
+        room_before = room
         newest = 0
+        # Grows while it is gone through.
         folders = [root / name]
-        before = room
         for folder in folders:
             with suppress(OSError):
                 newest = max(newest, folder.lstat().st_ctime_ns)
@@ -75,25 +82,26 @@ def folder_states(
                             held[entry.path.removeprefix(top)] = Held.of(status)
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(Path(entry.path))
-        found[name] = before - room, newest
+        found[name] = (room_before - room, newest)
     return found
 
 
 def special_files(root: Path, but: Sequence[str]) -> Iterator[str]:
-    """The pipes, sockets and devices among the first thousands of entries below a folder, the
-    outermost first.
+    """The pipes, sockets and devices among the first `MAX_LOOKED_AT` entries below a folder, the
+    outermost first. Paths are relative to the root.
 
     Args:
         but: names of folders that are not looked at, each with a slash at its end.
     """
     room = MAX_LOOKED_AT
     top = f"{root}/"
+    # Grows while it is gone through.
     folders = [top]
     left_out = set(but)
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                room = room - 1
+                room -= 1
                 if room < 0:
                     return
                 name = entry.path.removeprefix(top)

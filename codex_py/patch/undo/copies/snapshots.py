@@ -1,12 +1,12 @@
 """Copies a work tree before and after commands.
 
-git compares the work tree with an index of our own, so a copy takes as long as looking at what has changed since the
-last one: about 25 ms of the processor for 10,000 files where nothing has. Names are listed only where a folder has
-changed, which saves a third.
+git compares the work tree with an index of our own, so a copy costs as much as finding what has changed since the last
+one: about 25 ms of the processor for 10,000 files if none has. Names are listed only if a folder has changed, which
+saves a third.
 
-Not kept: empty folders, owners and times; the `.git` of repositories inside of this one; large
-files; ignored files that are large or in ignored folders. What is left out of the first copy of a
-turn is left out of its later copies too, even if `.gitignore` changes meanwhile.
+These are not copied: empty folders, owners and times; the `.git` of repositories inside of this one; large
+files; ignored files that are large or in ignored folders. What the first copy of a turn leaves out, its later
+copies leave out too, even if `.gitignore` changes meanwhile.
 """
 
 import hashlib
@@ -39,13 +39,16 @@ _MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 _MAX_IGNORED_BYTES: Final = 1024 * 1024
 _MAX_IGNORED: Final = 500
 _MAX_NEW: Final = 100_000
-"""Files that one copy may look at."""
+"""The number of files that one copy may look at."""
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
+"""The limit for all files that one copy adds."""
 _KEEPS_NOTHING: Final = -1
 """The size limit of a file that must not be copied."""
 _RECENT_S: Final = 2.0
+"""A second change within this time may leave the times of a file or folder unchanged."""
 _MAX_HEAD_BYTES: Final = 4096
 _GONE: Final = [0]
+"""The mark of a folder that does not exist."""
 _OTHERS: Final = ("ls-files", "-z", "-o", "--directory")
 _CHANGED: Final = ("diff-files", "-z", "--name-only", "--ignore-submodules=all")
 _UNTRACKED: Final = (
@@ -61,8 +64,9 @@ _UNTRACKED: Final = (
 _NEW: Final = "?? "
 _IGNORED: Final = "!! "
 _LIST_S: Final = 5.0
+"""The time that listing names may take."""
 _LIST_FOLDER_S: Final = 1.0
-"""The limit outside of a repository, where a folder may hold anything."""
+"""The same outside of a repository, where a folder may hold anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +76,15 @@ class Snapshot:
     tree: str
     """The object id of the tree."""
     modes: Mapping[str, int]
-    """The permission bits, by path, that differ from those by the umask."""
+    """The permission bits, by path, of files whose bits differ from those by the umask."""
     unkept: Mapping[str, tuple[int, int]]
-    """Files that were left out, with size and `st_ctime_ns`; folders, with number of entries and
-    latest change."""
+    """What was left out, by path: files with their size and `st_ctime_ns`, folders with their number
+    of entries and the time of the latest change."""
     empty: Sequence[str] = ()
-    """Folders without copied files before the turn, each ending in a slash. The turn did not make
-    them."""
+    """The folders without copied files when the turn began, so that the turn did not make them. Each
+    ends in a slash."""
     held: Mapping[str, Held] = field(default_factory=dict[str, Held], compare=False)
-    """The files and links that the first copy of a turn left out, including those in ignored
-    folders."""
+    """The files and links that the first copy of a turn left out, even those in ignored folders."""
     holds_all: bool = field(default=True, compare=False)
     """False if `held` is incomplete, because too many files were left out."""
     began_ns: int = field(default=0, compare=False)
@@ -91,15 +94,17 @@ class Snapshot:
 
     def had_unkept(self, name: str) -> bool:
         """True if this path was left out, or is in a folder that was."""
-        return name in self.unkept or any(
-            f"{folder}/" in self.unkept for folder in _folders_of(name)
-        )
+        if name in self.unkept:
+            return True
+        return any(f"{folder}/" in self.unkept for folder in _folders_of(name))
 
 
 @dataclass(slots=True)
 class _State:
-    """The last copy, as the file `state` of the store has it. Paths are relative to the root, folders end in a
-    slash."""
+    """The state of the store after the last copy, as its file `state` has it.
+
+    Paths are relative to the root. Folders end in a slash.
+    """
 
     tree: str = ""
     modes: dict[str, int] = field(default_factory=dict[str, int])
@@ -107,11 +112,11 @@ class _State:
     others: str = ""
     """A digest of the untracked names and of empty folders; empty if they must be listed again."""
     names: list[str] = field(default_factory=list[str])
-    """The untracked names; valid while the `folders` are unchanged."""
+    """The untracked names. They are valid as long as the `folders` are unchanged."""
     folders: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """The folders of copied files, with device, inode and `st_ctime_ns`, which changes with every
-    new or removed entry. The value is empty if the folder must be looked at again, and `_GONE` if
-    it does not exist."""
+    """The folders of copied files, each with a mark that changes with every new or removed entry:
+    device, inode and `st_ctime_ns`. The mark is empty if the folder must be looked at again, and
+    `_GONE` if it does not exist."""
     left_out: list[str] = field(default_factory=list[str])
     """Files that were not copied."""
     too_many: list[str] = field(default_factory=list[str])
@@ -119,8 +124,7 @@ class _State:
     ignored: list[str] = field(default_factory=list[str])
     """Ignored folders."""
     has_held_back: bool = False
-    """True if files were left out, or folders counted as ignored, only because that was so when the
-    turn began."""
+    """True if files or folders were left out only because the first copy of the turn left them out."""
     inner: list[str] = field(default_factory=list[str])
     """Folders of repositories inside of this one."""
     just_changed: dict[str, int] = field(default_factory=dict[str, int])
@@ -129,13 +133,30 @@ class _State:
     """Files that the session may not read."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The result of a look at the names in the work tree, before any file is copied."""
+
+    folders: dict[str, list[int]]
+    """The folders of copied files with their marks; see `_State.folders`."""
+    is_as_before: bool
+    """True if certainly no entry was made or removed in these folders."""
+    changed: Sequence[str]
+    """The copied files that have changed or are gone."""
+    others: list[str]
+    """The names of untracked files, and of folders without tracked ones."""
+    digest: str
+    """See `_State.others`."""
+
+
 class Snapshots:
-    """The copies of one work tree. Creating this writes nothing; its methods block.
+    """Makes the copies of one work tree. Creating this writes nothing; its methods block.
 
     Args:
         home: `$CODEX_HOME`, absolute. Nothing in it is copied.
         root, dot_git: see `CopyStore`.
-        refuses: files that are not copied. If None, skip the files that were skipped last time.
+        refuses: true for the absolute paths of files that must not be copied. If None, skip the files
+            that were skipped last time.
     """
 
     def __init__(
@@ -154,15 +175,17 @@ class Snapshots:
             self._list_s = _LIST_FOLDER_S
         else:
             self._list_s = _LIST_S
+        self._own = ""
+        """The name of the home, with a slash at its end; empty if it is not in the work tree."""
         own = os.path.realpath(home)
-        is_inside = Path(own).is_relative_to(root)
-        if is_inside:
+        if Path(own).is_relative_to(root):
             self._own = f"{os.path.relpath(own, root)}/"
-        else:
-            self._own = ""
 
     def take(self, before: Snapshot | None = None) -> Snapshot:
-        """Copy what has changed since the last copy. `before`: the first copy of this turn.
+        """Copy what has changed since the last copy.
+
+        Args:
+            before: the first copy of this turn; None makes the first copy.
 
         Raises:
             SnapshotError: the work tree cannot be copied, or is too large.
@@ -179,7 +202,7 @@ class Snapshots:
                 return self._take(before)
 
     def branch(self) -> str:
-        """The branch that is checked out, or the commit; empty if there is no repository."""
+        """Return the branch that is checked out, or the commit; empty if there is no repository."""
         with suppress(OSError, ValueError):
             folder = own_repository(self.root).folder
             head = read_whole(folder / "HEAD", _MAX_HEAD_BYTES, root=folder)
@@ -187,11 +210,15 @@ class Snapshots:
         return ""
 
     def known(self, paths: Iterable[str]) -> set[str]:
-        """Return those of the paths, relative to the root, that the last copy has. Raises a `SnapshotError`."""
+        """Return those of the paths, relative to the root, that the last copy has.
+
+        Raises:
+            SnapshotError: git fails.
+        """
         return set(self.store.names("ls-files", "-z", "--", *paths))
 
     def cover(self, name: str, copies: Iterable[Snapshot]) -> bool:
-        """True if each of these copies would have a file at this path if there was one.
+        """True if each of these copies would contain a file at this path if there was one.
 
         Args:
             name: relative to the root.
@@ -205,46 +232,28 @@ class Snapshots:
         return self._refuses is not None and self._refuses(str(path))
 
     def _is_hidden(self, name: str) -> bool:
-        """True for what is never copied, whatever its size: our own files, and those of git."""
+        """True for files that are never copied: our own, and those of git."""
         return ".git" in name.lower().split("/") or self._is_own(name)
 
     def _take(self, before: Snapshot | None) -> Snapshot:
+        """Make a copy in the open store; see `take`."""
         state = self._last()
-        folders = self._folder_marks(state)
-        is_as_before = (
-            folders == state.folders and bool(folders) and all(folders.values())
-        )
-        if is_as_before:
-            changed = self._names(*_CHANGED)
-            others = state.names
-        else:
-            # Side by side: each spends its time in the file system.
-            with ThreadPoolExecutor(1) as pool:
-                listing = pool.submit(self._names, *_OTHERS)
-                changed = self._names(*_CHANGED)
-                others = listing.result()
-        limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
-        known = {*state.ignored, *state.inner}
-        # git lists a folder without known files by its name alone, even after it has got files.
-        empty = [name for name in others if name.endswith("/") and name not in known]
-        states = folder_states(self.root, self._not_own(empty))
-        digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
-        # git does not list what is in a folder that has taken the place of a known file.
-        may_be_new = digest != state.others or any(
-            name.endswith(".gitignore") or _is_folder(self.root, name)
-            for name in changed
-        )
-        if may_be_new or (state.has_held_back and before is None):
+        look = self._look(state)
+        may_be_new = self._may_be_new(look, state)
+        if before is None and state.has_held_back:
+            # What was held back then is not held back in this turn.
             may_be_new = True
+        limits = dict.fromkeys(look.changed, _MAX_FILE_BYTES)
+        if may_be_new:
             limits |= self._untracked(state, before)
         else:
             # Files that were too large may be smaller now.
             limits |= dict.fromkeys(state.left_out, _MAX_IGNORED_BYTES)
             limits |= dict.fromkeys(state.too_many, _KEEPS_NOTHING)
         if before is not None:
-            limits = _held_back(limits, before, set(changed))
-        again = dict.fromkeys(self._changed_again(state), _MAX_FILE_BYTES)
-        limits |= again
+            limits = _held_back(limits, before, set(look.changed))
+        again = set(self._changed_again(state))
+        limits |= dict.fromkeys(again, _MAX_FILE_BYTES)
         if len(limits) > _MAX_NEW:
             raise SnapshotError(f"{self.root} has too many files", is_too_large=True)
         now_s = time.time()
@@ -262,38 +271,62 @@ class Snapshots:
             held = {}
             unkept = self._unkept(left_out | self._places_of(before), state, None)
         state.just_changed = self._just_changed({*state.just_changed, *copied}, now_s)
+        removed = set(look.changed).intersection(left_out)
         # Files that seem unchanged leave the index, or git would not read them again.
-        removed = set(changed).intersection(left_out) | {*again}.difference(changed)
+        removed |= again.difference(look.changed)
         has_changed = bool(copied or removed or not state.tree)
+        state.names = look.others
         if has_changed:
             state.tree = self._written(copied, removed)
-            # The index has other names now, so all folders must be looked at again.
-            watched = [
-                name
-                for name, mark in folders.items()
-                if not _is_long_gone(mark, state.folders[name])
-            ]
-            for name in copied:
-                watched += _folders_of(name)
-            folders = {name: list[int]() for name in watched}
-        state.names = others
-        state.folders = folders
-        if has_changed or may_be_new or not is_as_before:
+            state.folders = _watched_again(look.folders, state.folders, copied)
+        else:
+            state.folders = look.folders
+        if has_changed or may_be_new or not look.is_as_before:
             # After copying, the listed files are no longer untracked.
             if has_changed and may_be_new:
                 state.others = ""
             else:
-                state.others = digest
+                state.others = look.digest
             self._state_path.write_text(json.dumps(asdict(state)), encoding="ascii")
         if before is not None:
             return Snapshot(state.tree, state.modes, unkept, before.empty)
-        others = self._names(*_OTHERS) if may_be_new else others
-        folders = [name for name in others if name.endswith("/")]
-        looked_at = sum(
-            count for name, (count, _) in unkept.items() if name.endswith("/")
+        others = look.others
+        if may_be_new:
+            others = self._names(*_OTHERS)
+        empty = [name for name in others if name.endswith("/")]
+        holds_all = _holds_all(unkept) and len(left_out) < MAX_LOOKED_AT
+        return Snapshot(state.tree, state.modes, unkept, empty, held, holds_all)
+
+    def _look(self, state: _State) -> _Look:
+        folders = self._folder_marks(state)
+        is_as_before = (
+            folders == state.folders and bool(folders) and all(folders.values())
         )
-        holds_all = looked_at < MAX_LOOKED_AT and len(state.left_out) < MAX_LOOKED_AT
-        return Snapshot(state.tree, state.modes, unkept, folders, held, holds_all)
+        if is_as_before:
+            changed = self._names(*_CHANGED)
+            others = state.names
+        else:
+            # Both at a time, because each spends its time in the file system.
+            with ThreadPoolExecutor(1) as pool:
+                listing = pool.submit(self._names, *_OTHERS)
+                changed = self._names(*_CHANGED)
+                others = listing.result()
+        known = {*state.ignored, *state.inner}
+        # git lists a folder without known files by its name alone, even after it has got files.
+        empty = [name for name in others if name.endswith("/") and name not in known]
+        states = folder_states(self.root, self._not_own(empty))
+        digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
+        return _Look(folders, is_as_before, changed, others, digest)
+
+    def _may_be_new(self, look: _Look, state: _State) -> bool:
+        """True if untracked files must be listed again."""
+        if look.digest != state.others:
+            return True
+        # git does not list what is in a folder that has taken the place of a known file.
+        return any(
+            name.endswith(".gitignore") or _is_folder(self.root, name)
+            for name in look.changed
+        )
 
     def _just_changed(self, names: Iterable[str], now_s: float) -> dict[str, int]:
         """The files that changed a moment ago, with their `st_ctime_ns`."""
@@ -334,21 +367,24 @@ class Snapshots:
             if self._is_hidden(name) or name in denied:
                 continue
             found = _status(self.root, name)
-            if found is not None and not _is_kept(
-                self.root, name, found, min(limit, room)
-            ):
+            if found is None:
+                # The copy gets to know that it is gone.
+                copied.append(name)
+                modes.pop(name, None)
+                continue
+            if not _is_kept(self.root, name, found, min(limit, room)):
                 left_out[name] = found
                 continue
             copied.append(name)
             modes.pop(name, None)
-            if found is not None:
-                room -= found.st_size
-                bits = stat.S_IMODE(found.st_mode)
-                if stat.S_ISREG(found.st_mode) and bits != usual[bits & 0o100]:
-                    modes[name] = bits
+            room -= found.st_size
+            bits = stat.S_IMODE(found.st_mode)
+            if stat.S_ISREG(found.st_mode) and bits != usual[bits & 0o100]:
+                modes[name] = bits
         return copied, left_out
 
     def _not_own(self, folders: Iterable[str]) -> list[str]:
+        """Drop the folders in the home, and those that the home is in."""
         return [
             name
             for name in folders
@@ -356,6 +392,7 @@ class Snapshots:
         ]
 
     def _is_own(self, name: str) -> bool:
+        """True for the home, and everything in it."""
         return bool(self._own) and f"{name}/".startswith(self._own)
 
     def _places_of(self, before: Snapshot) -> dict[str, os.stat_result]:
@@ -363,9 +400,8 @@ class Snapshots:
         found: dict[str, os.stat_result] = {}
         for name in before.unkept:
             if name.endswith("/"):
-                status = None
-            else:
-                status = _status(self.root, name)
+                continue
+            status = _status(self.root, name)
             if status is not None:
                 found[name] = status
         return found
@@ -389,10 +425,10 @@ class Snapshots:
         state: _State,
         held: dict[str, Held] | None,
     ) -> dict[str, tuple[int, int]]:
-        """The files and folders that are not copied; see `Snapshot`.
+        """The files and folders that are not copied; see `Snapshot.unkept`.
 
         Args:
-            held: gets the files and links in the folders.
+            held: the files and links in the folders are added to it.
         """
         unkept: dict[str, tuple[int, int]] = {}
         for name, found in left_out.items():
@@ -410,18 +446,21 @@ class Snapshots:
 
     def _written(self, copied: Iterable[str], removed: Iterable[str]) -> str:
         """Update the index, and return the id of its tree."""
+        # If this is cut off, the next copy must not trust the state.
         self._state_path.unlink(missing_ok=True)
-        add = ("--add", "--remove", "--replace")
-        for names, *words in ((removed, "--force-remove"), (copied, *add)):
-            if names:
-                stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
-                self.store.run("update-index", "-z", *words, "--stdin", stdin=stdin)
+        self._update_index(removed, "--force-remove")
+        self._update_index(copied, "--add", "--remove", "--replace")
         words = ("write-tree", "--missing-ok")
         return self.store.run(*words, variables=ALONE).decode().strip()
 
+    def _update_index(self, names: Iterable[str], *words: str) -> None:
+        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+        if stdin:
+            self.store.run("update-index", "-z", *words, "--stdin", stdin=stdin)
+
     def _untracked(self, state: _State, before: Snapshot | None) -> dict[str, int]:
-        """The files that are not in the index, with their size limits. Updates the folders of the
-        state."""
+        """List the files that are not in the index, with their size limits. Updates the folders of
+        the state."""
         new, ignored = self._listed()
         state.inner += [name for name in new if name.endswith("/")]
         state.ignored = [name for name in ignored if name.endswith("/")]
@@ -432,19 +471,17 @@ class Snapshots:
         limits |= {name: _MAX_FILE_BYTES for name in new if not name.endswith("/")}
         state.has_held_back = False
         if before is not None:
-            limits |= dict.fromkeys(
-                self._in_new_folders(state, before), _MAX_IGNORED_BYTES
-            )
+            made = self._in_new_folders(state, before)
+            limits |= dict.fromkeys(made, _MAX_IGNORED_BYTES)
+            folders = [name for name in before.unkept if name.endswith("/")]
             ignored_now = {*state.ignored}
-            earlier = [
-                n for n in before.unkept if n.endswith("/") and n not in ignored_now
-            ]
+            earlier = [name for name in folders if name not in ignored_now]
             state.ignored += earlier
             state.has_held_back = bool(earlier) or any(map(before.had_unkept, limits))
         return limits
 
     def _changed_again(self, state: _State) -> Iterator[str]:
-        """Files that changed just after a copy.
+        """The files that changed again just after a copy.
 
         git compares times in seconds. So it misses a `chmod` just after a copy, and new contents of
         the same length that have an old time, as `cp -p` gives them.
@@ -455,14 +492,13 @@ class Snapshots:
             if found is None:
                 continue
             bits = stat.S_IMODE(found.st_mode)
-            has_new_bits = bits != state.modes.get(name, usual[bits & 0o100])
-            if found.st_ctime_ns != ctime_ns or (
-                stat.S_ISREG(found.st_mode) and has_new_bits
-            ):
+            copied_bits = state.modes.get(name, usual[bits & 0o100])
+            has_new_bits = stat.S_ISREG(found.st_mode) and bits != copied_bits
+            if found.st_ctime_ns != ctime_ns or has_new_bits:
                 yield name
 
     def _in_new_folders(self, state: _State, before: Snapshot) -> list[str]:
-        """The files in folders that are ignored only by rules of the turn.
+        """The files in folders that only rules made by the turn ignore.
 
         The turn made these files, so they are not secrets of the user. A folder with too many files
         still counts as ignored; the others are removed from the state.
@@ -483,19 +519,18 @@ class Snapshots:
         return found
 
     def _listed(self) -> tuple[list[str], list[str]]:
-        """The names that are not in the index, in two lists: first the names that are not ignored,
-        then the ignored ones.
+        """List the names that are not in the index: those that are not ignored, and the ignored ones.
 
         git lists a repository inside of this one only by its folder, `inner/`. Its files are added
         here.
         """
         new = list[str]()
         ignored = list[str]()
+        # Grows while it is gone through.
         folders = [""]
         for folder in folders:
-            for line in self.store.names(
-                *_UNTRACKED, timeout_s=self._list_s, inner=folder
-            ):
+            lines = self.store.names(*_UNTRACKED, timeout_s=self._list_s, inner=folder)
+            for line in lines:
                 name = f"{folder}{line[len(_NEW) :]}"
                 if line.startswith(_IGNORED):
                     ignored.append(name)
@@ -506,6 +541,7 @@ class Snapshots:
         return new, ignored
 
     def _last(self) -> _State:
+        """Read the state after the last copy. Empties the store if there is none."""
         try:
             return _State(**json.loads(self._state_path.read_bytes()))
         except (OSError, ValueError, TypeError):
@@ -522,7 +558,7 @@ def snapshots_of(
     environment: Mapping[str, str],
     refuses: Callable[[str], bool] | None = None,
 ) -> Snapshots:
-    """The copies of the repository of a folder, or of the folder itself."""
+    """Find the repository that a folder is in, and make its `Snapshots`; else those of the folder."""
     folder = Path(os.path.realpath(cwd))
     for root in (folder, *folder.parents):
         # An empty `.git` folder, such as a sandbox leaves behind, is not a repository.
@@ -544,9 +580,31 @@ def _is_folder(root: Path, name: str) -> bool:
     return found is not None and stat.S_ISDIR(found.st_mode)
 
 
-def _is_long_gone(mark: list[int], mark_before: list[int]) -> bool:
-    """True if a folder existed neither at the last copy nor now."""
-    return mark == _GONE and mark_before == _GONE
+def _watched_again(
+    marks: Mapping[str, list[int]],
+    earlier_marks: Mapping[str, list[int]],
+    copied: Iterable[str],
+) -> dict[str, list[int]]:
+    """The folders of a new index, all with empty marks: they must be looked at again.
+
+    Folders that existed neither at the last copy nor now are dropped.
+    """
+    watched: list[str] = []
+    for name, mark in marks.items():
+        if mark != _GONE or earlier_marks[name] != _GONE:
+            watched.append(name)
+    for name in copied:
+        watched += _folders_of(name)
+    return {name: list[int]() for name in watched}
+
+
+def _holds_all(unkept: Mapping[str, tuple[int, int]]) -> bool:
+    """True if `folder_states` had no more entries to look at than it may."""
+    looked_at = 0
+    for name, (entries, _) in unkept.items():
+        if name.endswith("/"):
+            looked_at += entries
+    return looked_at < MAX_LOOKED_AT
 
 
 def _folders_of(name: str) -> Iterator[str]:
@@ -559,7 +617,7 @@ def _folders_of(name: str) -> Iterator[str]:
 def _held_back(
     limits: Mapping[str, int], before: Snapshot, known: Collection[str]
 ) -> dict[str, int]:
-    """Change the limits such that what was left out when the turn began stays left out.
+    """Change the limits so that what was left out when the turn began stays left out.
 
     Args:
         known: files that have been copied before, by any session.
@@ -579,11 +637,13 @@ def _is_kept(
     found: os.stat_result,
     limit: int,
 ) -> bool:
+    """True if a file is copied: a link, or a regular file that is readable and not over the limit."""
     if not stat.S_ISREG(found.st_mode):
         return stat.S_ISLNK(found.st_mode)
     return found.st_size <= limit and os.access(root / name, os.R_OK)
 
 
 def usual_modes() -> Mapping[int, int]:
-    """The permission bits of new files; the key is 0o100 for executable files and 0 for others."""
+    """Return the permission bits of new files by umask: under 0o100 for executable ones, under 0 for
+    others."""
     return {0: permissions_by_umask(0o666), 0o100: permissions_by_umask(0o777)}

@@ -1,10 +1,10 @@
 """A git repository of our own for the copies of one work tree: `$CODEX_HOME/codex-py/undo/HASH`.
 
 Nothing of the user's repository is written, and none of its settings is read, so no filter, hook or
-monitor runs; `info/attributes` turns off every conversion, so what is kept are the bytes on disk.
-For contents, the user's objects are an alternate: what is committed is not copied. Objects that the
-user's repository loses (`git gc`) are copied anew, because a change of its folder of packs empties
-the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
+monitor runs. `info/attributes` turns off every conversion, so that the bytes on disk are copied. The
+user's objects are an alternate: what is committed is not copied. If the user's repository loses
+objects (`git gc`), its folder of packs changes; that empties the index, and all files are copied
+anew. The journal has contents of its own, so a copy is not needed once its turn has ended.
 """
 
 import hashlib
@@ -36,13 +36,15 @@ from codex_py.patch.git import BLOCKED, Git, batched_contents, find_git
 from codex_py.programs import programs_outside
 
 _MAX_KB: Final = 512 * 1024
-"""The next session empties a store that is larger."""
+"""The limit for the objects of a store. The next session empties a larger one."""
 _MAX_STORES: Final = 20
 _MAX_AGE_S: Final = 30 * 24 * 3600
+"""The time for which an unused store is kept."""
 _MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
 """The limit for the contents of the changes between two copies, old and new together."""
 _LOCK_PATIENCE_S: Final = 5.0
 _PATIENCE_S: Final = 20.0
+"""The time that a git command may take."""
 _MAX_SETTINGS_BYTES: Final = 1024 * 1024
 _CONFIG: Final = """\
 [core]
@@ -68,8 +70,9 @@ class SnapshotError(CodexError):
 
 
 class CopyStore:
-    """The repository with the copies of one work tree. Creating this writes nothing; its methods block, and raise a
-    `SnapshotError`.
+    """The repository with the copies of one work tree.
+
+    Creating this writes nothing. Its methods block, and raise a `SnapshotError` if they fail.
 
     Args:
         home: `$CODEX_HOME`, absolute.
@@ -94,7 +97,7 @@ class CopyStore:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Keep other processes from copying this work tree."""
+        """Keep other processes from copying this work tree. An error inside empties the store."""
         try:
             make_private(self.path)
             with locked(self.path / "lock", _LOCK_PATIENCE_S, is_file=True):
@@ -113,7 +116,7 @@ class CopyStore:
         return self._dot_git is None and _is_too_general(self.root, self._environment)
 
     def open(self) -> None:
-        """Make or update the store, once. The caller holds the lock."""
+        """Make or update the store, if that is not done yet. The caller holds the lock."""
         if self._git is not None:
             return
         self._check_plain()
@@ -125,25 +128,30 @@ class CopyStore:
         except CodexError as error:
             raise SnapshotError(str(error)) from error
         variables = {
-            **{name: str(self.path) for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")},
-            **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM"), "1"),
+            "GIT_DIR": str(self.path),
+            "HOME": str(self.path),
+            "XDG_CONFIG_HOME": str(self.path),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
             "GIT_WORK_TREE": str(self.root),
             "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": self._set_up(),
         }
-        variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
         self._git = replace(git, variables={**git.variables, **variables})
         printed = self.run("count-objects", "-v", variables=ALONE)
         size = re.search(rb"^size: (\d{1,18})$", printed, re.MULTILINE)
         if size is None:
             raise SnapshotError(f"{git.program} does not answer as git does")
         is_too_large = int(size[1]) > _MAX_KB
+        # A running turn needs its copies.
         if is_too_large and not any(self.path.glob("*.turn")):
             for path in (self.path / "objects").iterdir():
                 shutil.rmtree(path)
             self.empty()
 
     def _check_plain(self) -> None:
-        """Raise a `SnapshotError` if git would wait for a file of the work tree or its repository."""
+        """Raise a `SnapshotError` if git would block on a file, such as a pipe, of the work tree or
+        its repository."""
         index: Path | None = None
         with suppress(OSError, ValueError):
             index = self._repository().folder / "index"
@@ -162,8 +170,9 @@ class CopyStore:
         inner: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Run a git command in the work tree, and return its output. Paths are literal, never
-        patterns.
+        """Run a git command in the work tree, and return its output.
+
+        Paths are literal, never patterns.
 
         Args:
             inner: a folder with a repository of its own. It becomes the work tree, with an empty index.
@@ -184,49 +193,63 @@ class CopyStore:
         try:
             done = git.run(root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
-            is_slow = isinstance(error.__cause__, subprocess.TimeoutExpired)
-            if error.code == BLOCKED:
-                raise SnapshotError(str(error), is_too_large=True) from error
-            if is_slow:
-                raise SnapshotError(
-                    f"{self.root} has too many files", is_too_large=True
-                ) from error
-            raise SnapshotError(str(error)) from error
+            raise self._failure(error) from error
         if done.returncode:
             printed = done.stderr.decode(errors="replace").strip()
             reason, _, _ = printed.partition("\n")
             raise SnapshotError(f"git cannot copy {self.root}: {reason}")
         return done.stdout
 
+    def _failure(self, error: CodexError) -> SnapshotError:
+        """The error for a git command that could not run to its end."""
+        if error.code == BLOCKED:
+            return SnapshotError(str(error), is_too_large=True)
+        if isinstance(error.__cause__, subprocess.TimeoutExpired):
+            return SnapshotError(f"{self.root} has too many files", is_too_large=True)
+        return SnapshotError(str(error))
+
     def names(self, *words: str, **options: Any) -> list[str]:
         """Run a command with `-z`, and return the names that it prints. `options`: as for `run`."""
-        return [
-            name
-            for name in os.fsdecode(self.run(*words, **options)).split("\0")
-            if name
-        ]
+        printed = os.fsdecode(self.run(*words, **options))
+        return [name for name in printed.split("\0") if name]
 
     def ignored(self, names: Sequence[str]) -> set[str]:
-        """Return those of the paths that the user's repository ignores; none if git cannot tell."""
-        # With a slash at its end, a folder would be ignored by a `.gitignore` of its own.
-        stdin = b"".join(os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in names)
+        """Return those of the paths that the user's repository ignores; none if git cannot tell.
+
+        Args:
+            names: relative to the root; a folder may end in a slash. The result has no slashes at
+                ends.
+        """
         with suppress(SnapshotError, OSError, ValueError):
+            # git needs the index to know tracked files, which are not ignored.
             if self._dot_git:
                 index = self._repository().folder / "index"
             else:
                 index = self.path / "none"
-            # Tracked files are not ignored. `./` keeps a name from being a pattern.
-            variables = {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "0"}
-            words = ("check-ignore", "-z", "--stdin")
-            found = self.names(*words, stdin=stdin, variables=variables)
-            return {name.removeprefix("./") for name in found}
+            return self._check_ignore(names, {"GIT_INDEX_FILE": str(index)})
         return set()
+
+    def _check_ignore(
+        self,
+        names: Sequence[str],
+        variables: Mapping[str, str],
+        *options: str,
+    ) -> set[str]:
+        """Ask git which of the paths are ignored. The results have no slashes at their ends."""
+        # With a slash at its end, a folder would be ignored by a `.gitignore` of its own. `./` keeps
+        # a name from being a pattern.
+        asked = [f"./{name.rstrip('/')}" for name in names]
+        stdin = b"".join(os.fsencode(name) + b"\0" for name in asked)
+        words = (*options, "check-ignore", "-z", "--stdin")
+        variables = {**variables, "GIT_LITERAL_PATHSPECS": "0"}
+        found = self.names(*words, stdin=stdin, variables=variables)
+        return {name.removeprefix("./") for name in found}
 
     def ignored_by(self, tree: str, folders: Sequence[str]) -> set[str]:
         """Return those of the folders that the `.gitignore` files of a tree ignore; none if git cannot tell.
 
         Args:
-            folders: relative to the root, each with a slash at its end.
+            folders: relative to the root, each with a slash at its end, as in the result.
         """
         with (
             suppress(SnapshotError, OSError),
@@ -239,18 +262,12 @@ class CopyStore:
             for name in folders:
                 # The folders must exist: a rule may apply to folders alone.
                 (Path(rules) / name).mkdir(parents=True, exist_ok=True)
-            # `./` keeps a name from being a pattern.
             variables = {
                 "GIT_WORK_TREE": rules,
                 "GIT_INDEX_FILE": str(self.path / "none"),
-                "GIT_LITERAL_PATHSPECS": "0",
             }
-            stdin = b"".join(
-                os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in folders
-            )
-            words = ("-C", rules, "check-ignore", "-z", "--stdin")
-            found = self.names(*words, stdin=stdin, variables=variables)
-            return {f"{name.removeprefix('./')}/" for name in found}
+            found = self._check_ignore(folders, variables, "-C", rules)
+            return {f"{name}/" for name in found}
         return set()
 
     def _rules_of(self, tree: str) -> dict[str, bytes]:
@@ -258,25 +275,30 @@ class CopyStore:
         words = ("ls-tree", "-r", "-z", "--full-tree", tree)
         found: dict[str, str] = {}
         for line in self.names(*words, variables=ALONE):
-            meta, _, name = line.partition("\t")
-            if name.rpartition("/")[2] == ".gitignore":
-                found[name] = meta.split()[2]
+            facts, _, name = line.partition("\t")
+            _, _, last_name = name.rpartition("/")
+            if last_name == ".gitignore":
+                _mode, _kind, found[name] = facts.split()
         blobs = self.blobs({*found.values()})
         return {name: blobs[blob] for name, blob in found.items() if blob in blobs}
 
     def blobs(self, ids: set[str]) -> dict[str, bytes]:
-        """Contents by object id, without those that are missing, damaged, or beyond the bound."""
+        """Read contents by object id, without those that are missing, damaged, or over the limit for
+        all together."""
         if not ids:
             return {}
         stdin = "".join(f"{name}\n" for name in sorted(ids)).encode()
-        total = 0
+        checked = self.run("cat-file", "--batch-check", stdin=stdin).decode()
+        room = _MAX_CHANGED_BYTES
         readable = list[str]()
-        for line in (
-            self.run("cat-file", "--batch-check", stdin=stdin).decode().splitlines()
-        ):
-            name, kind, *size = line.split()
-            if kind == "blob" and total + int(size[0]) <= _MAX_CHANGED_BYTES:
-                total += int(size[0])
+        for line in checked.splitlines():
+            # A missing object has no size.
+            name, kind, *sizes = line.split()
+            if kind != "blob":
+                continue
+            size = int(sizes[0])
+            if size <= room:
+                room -= size
                 readable.append(name)
         stdin = "".join(f"{name}\n" for name in readable).encode()
         found = batched_contents(self.run("cat-file", "--batch", stdin=stdin))
@@ -288,17 +310,20 @@ class CopyStore:
         }
 
     def empty(self) -> None:
-        """Make the next copy look at every file, and remove half-written objects, which would keep
-        a full disk full."""
-        # A killed git leaves `index.lock` behind.
+        """Make the next copy look at every file. Half-written objects are removed too: they would
+        keep a full disk full."""
+        # A git that was killed leaves `index.lock` behind.
         for name in ("index", "state", "index.lock"):
             (self.path / name).unlink(missing_ok=True)
         for path in self.path.glob("objects/*/tmp_obj_*"):
             path.unlink(missing_ok=True)
 
     def _set_up(self) -> str:
-        """Write the files of the store. Returns the folder of the user's objects; empty if they
-        cannot be used."""
+        """Write the files of the store that are missing or have changed.
+
+        Returns:
+            The folder of the user's objects; empty if they cannot be used.
+        """
         path = self.path
         (path / "index.lock").unlink(missing_ok=True)
         if not (path / "HEAD").exists():
@@ -317,14 +342,19 @@ class CopyStore:
             file = path / name
             if not file.exists() or file.read_bytes() != data:
                 if name == "packs":
+                    # Objects that the index counts on may be gone.
                     self.empty()
                 file.write_bytes(data)
+        # The time of the folder is that of the last use; see `_prune`.
         os.utime(path)
         return objects
 
     def _repository(self) -> OwnRepository:
-        """The user's repository. Raises an `OSError` or a `ValueError` if it is missing, or not the
-        work tree's own."""
+        """Find the user's repository.
+
+        Raises:
+            OSError, ValueError: it is missing, or not the work tree's own.
+        """
         if self._dot_git is None:
             raise ValueError("there is no repository")
         return own_repository(self._dot_git.parent)
@@ -347,43 +377,43 @@ class CopyStore:
             packed = (objects / "pack").stat()
         except (OSError, ValueError):
             return "", b"", excluded
-        # Git would misread such a path in its variable, and SHA-256 objects have other ids.
-        if (
-            ":" in str(objects)
-            or str(objects)[:1] == '"'
-            or b"objectformat" in settings
-        ):
+        # git would misread such a path in the variable of alternates.
+        is_misread = ":" in str(objects) or str(objects).startswith('"')
+        # SHA-256 objects have other ids.
+        has_other_ids = b"objectformat" in settings
+        if is_misread or has_other_ids:
             return "", b"", excluded
         mark = [loose.st_ino, packed.st_ino, packed.st_mtime_ns]
         return str(objects), str(mark).encode(), excluded
 
 
 def stores(home: Path) -> Path:
-    """The folder of all stores."""
+    """Return the folder of all stores."""
     return home / "codex-py" / "undo"
 
 
 def store_path(home: Path, root: Path) -> Path:
-    """The folder of the store for a work tree. `root`: absolute, without links."""
+    """Return the folder of the store for a work tree. `root`: absolute, without links."""
     digest = hashlib.sha256(os.fsencode(root)).hexdigest()
     return stores(home) / digest[:24]
 
 
 def _prune(folder: Path, *, but: Path) -> None:
-    """Remove stores that were not used for 30 days, and the least recently used of too many."""
+    """Remove stores that were not used for 30 days, and, if there are too many, those that were not
+    used for the longest time. Stores of running turns stay."""
     with suppress(OSError):
-        stores = sorted(
-            (path.stat().st_mtime, path) for path in folder.iterdir() if path != but
-        )
+        others = [path for path in folder.iterdir() if path != but]
+        by_use = sorted((path.stat().st_mtime, path) for path in others)
         oldest = time.time() - _MAX_AGE_S
-        for rank, (used, path) in enumerate(reversed(stores), 1):
-            if (rank >= _MAX_STORES or used < oldest) and not any(path.glob("*.turn")):
+        for rank, (used, path) in enumerate(reversed(by_use), 1):
+            is_unneeded = rank >= _MAX_STORES or used < oldest
+            if is_unneeded and not any(path.glob("*.turn")):
                 shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_too_general(root: Path, environment: Mapping[str, str]) -> bool:
-    """True for folders that hold more than one project: a home, a folder for temporary files, and
-    their parents."""
+    """True for folders that hold more than one project: the user's home, the folders for temporary
+    files, and all folders above these."""
     named = (
         environment.get("HOME") or "/",
         environment.get("TMPDIR") or "/",
