@@ -1,9 +1,10 @@
-"""Records what a session changes, by patches, commands and hooks, as one entry of the journal for each turn.
+"""Records the changes of a session by patches, commands and hooks: one entry of the journal for each turn.
 
-Patches report their changes. The work tree is copied before the first command of a turn, after and
-before others while nothing runs, and at the turn's end. The turn or somebody else made each
-difference between two copies: the times of the files and the journal tell who, as far as possible.
-The entry has only the changes of the turn, and replaces the patches' own entries.
+Patches report their changes. For other changes the work tree is copied: before the first command of
+a turn, before and after other commands unless one is running, and at the end of the turn. A difference
+between two copies was made by the turn or by somebody else; the times of the files and the journal
+tell by whom, as far as possible. The entry has only the changes of the turn, and replaces the entries
+of its patches.
 """
 
 import os
@@ -47,8 +48,9 @@ from codex_py.patch.undo.running_turns import (
 from codex_py.protocol.patched_file import PatchedFile, TreeChanges
 
 _TRY_AGAIN_S: Final = 24 * 3600
-"""A work tree that was too large is tried again after this time."""
+"""The time after which a work tree that was too large is tried again."""
 _PROBLEM: Final = "problem"
+"""The name of the file, in the store, with the reason why the work tree could not be copied."""
 
 
 class _Copy(NamedTuple):
@@ -56,10 +58,13 @@ class _Copy(NamedTuple):
     began_ns: int
     """The time when copying began, by the clock of the file system."""
     branch: str
+    """See `Snapshots.branch`."""
 
 
 class TurnRecorder:
-    """Records the changes of a session's turns. Creating one writes nothing. Only one thread at a time may use it.
+    """Records the changes of a session's turns.
+
+    Creating one writes nothing. Only one thread at a time may use it.
 
     Args:
         home: `$CODEX_HOME`, absolute.
@@ -86,13 +91,16 @@ class TurnRecorder:
         self._journal = Journal(home, cwd)
         self._snapshots = snapshots_of(home, cwd, environment, refuses)
         self._thread_id = thread_id
-        self._last_number = None if is_resumed else 0
+        self._last_number: int | None = 0
+        """The number of the session's last turn in the journal; None if it must be looked up."""
+        if is_resumed:
+            self._last_number = None
         self.loss: Exception | None = None
-        """The error that lost the changes of commands in the last turn, though the turn began with
-        a copy."""
+        """The error because of which later changes by commands were lost in the last turn. None if no
+        copy failed after the first."""
         self.unrecorded = ""
-        """The reason why changes of commands were not recorded at all in the last turn; empty if they
-        were, or nothing ran that may have changed files."""
+        """The reason why no changes by commands were recorded in the last turn; empty if they were, or
+        if nothing ran that may have changed files."""
         self._run_times = RunTimes(self._snapshots.root, folder_times)
         self._reset()
 
@@ -101,7 +109,7 @@ class TurnRecorder:
         self._problem = ""
         self._net = NetChanges()
         self._later = NetChanges()
-        """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
+        """Changes of patches since the last copy. The next copy shows those in the work tree too."""
         self._unseen: set[Path] = set()
         """Paths of patches whose changes no copy shows: ignored files, large ones, and others outside
         of the work tree."""
@@ -111,7 +119,7 @@ class TurnRecorder:
         self._known_entries = 0
         """Entries of the journal up to this number are older than the turn."""
         self._is_confined = True
-        """False if the turn itself may have switched the branch."""
+        """False if a command of the turn may have switched the branch."""
         self._has_run = False
         """True if something ran since the last copy."""
         self._run_times.forget()
@@ -125,7 +133,7 @@ class TurnRecorder:
         """Paths of changes that somebody else may have made."""
         self._of_others: dict[str, None] = {}
         self._switched: tuple[str, str] | None = None
-        """The branches, if somebody else switched from one to the other."""
+        """The old and the new branch, if somebody else switched between them."""
 
     @property
     def is_open(self) -> bool:
@@ -136,7 +144,7 @@ class TurnRecorder:
 
     @property
     def has_copy(self) -> bool:
-        """True if the changes of commands are recorded, or recording them was given up."""
+        """True if the turn needs no first copy: it has one, or copying was given up."""
         return self._running is not None or self._gave_up
 
     def patched(self, files: Sequence[PatchedFile], number: int | None) -> None:
@@ -150,10 +158,10 @@ class TurnRecorder:
             with suppress(DamagedEntry):
                 entry = self._journal.read(number, with_contents=False)
                 self._folders += entry.made
-                self._in_place |= {
-                    Path(each.location) for each in entry.changes if each.is_in_place
-                }
-                # Use the written paths, as copies do: links may lead elsewhere later.
+                for change in entry.changes:
+                    if change.is_in_place:
+                        self._in_place.add(Path(change.location))
+                # Use the paths without links, as copies do: links may lead elsewhere later.
                 files = where_written(files, entry.changes)
         if self._running is None:
             self._net.add(files)
@@ -165,17 +173,19 @@ class TurnRecorder:
         """Note that something will run that may change files.
 
         Args:
-            is_confined: it cannot change the folder of the repository.
+            is_confined: it cannot write to the folder of the repository, so it cannot switch the
+                branch.
         """
         self._has_run = True
         self._is_confined &= is_confined
 
     def begin_life(self) -> None:
-        """Note that something that may change files begins to run; `end_life` ends this."""
+        """Note that something that may change files begins to run. Call `end_life` when it ends."""
         self._has_run = True
         self._run_times.begin()
 
     def end_life(self) -> None:
+        """Note that something that `begin_life` was called for has ended."""
         self._run_times.end()
 
     def recover(self) -> None:
@@ -185,8 +195,10 @@ class TurnRecorder:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
 
     def copy(self) -> None:
-        """Copy the work tree, and record what has changed since the last copy. If that fails, `undo_problem` says
-        why."""
+        """Copy the work tree, and record what has changed since the last copy.
+
+        Raises nothing: if the first copy fails, `undo_problem` says why.
+        """
         if self._running is not None:
             with suppress(SnapshotError, OSError):
                 self._add_copy()
@@ -207,21 +219,21 @@ class TurnRecorder:
             self._copy_first()
         if self._running is None or self._last is None:
             reason = undo_problem(self._home, self._cwd, self._environment)
-            reason = reason or self._problem
-            raise SnapshotError(reason or "the work tree cannot be copied")
+            if reason is None:
+                reason = self._problem or "the work tree cannot be copied"
+            raise SnapshotError(reason)
         return self._last.snapshot
 
     def all_changes(self) -> TreeChanges:
-        """Compare the work tree with the first copy of the turn. Raises as `look`.
+        """Compare the work tree with the first copy of the turn. Raises the same as `look`.
 
         Ignored files are left out, unless the turn changed a `.gitignore`.
         """
         now = self.look()
         root = self._snapshots.root
-        store = self._snapshots.store
         assert self._running is not None
         before = self._running.record.before
-        changes = changes_between(store, before, now)
+        changes = changes_between(self._snapshots.store, before, now)
         self._look_at_unseen()
         net = NetChanges()
         net.add(changes.files)
@@ -231,30 +243,40 @@ class TurnRecorder:
             for each in self._net.files()
             if not each.destination.is_relative_to(root)
         )
-        known = {*before.unkept}
-        folders = {*before.unkept, *now.unkept}
-        hidden = [
-            name for name in now.unkept if name.endswith("/") and name not in known
+        folders = [name for name in {*before.unkept, *now.unkept} if name.endswith("/")]
+        new_folders = [
+            name
+            for name in now.unkept
+            if name.endswith("/") and name not in before.unkept
         ]
-        folders = {str(root / name) for name in folders if name.endswith("/")}
-        unseen = [path for path in changes.unkept if path not in folders]
-        files = net.files()
-        ignored = set[str]()
-        if not any(file.path.name == ".gitignore" for file in files):
-            names = [os.path.relpath(file.path, root) for file in files]
-            ignored = store.ignored(
-                [n for n in names if not n.startswith("../")] + hidden
-            )
-        for file in files:
+        ignored = self._ignored(net, new_folders)
+        for file in net.files():
             if os.path.relpath(file.path, root) in ignored:
                 net.forget(file.path)
+        # Of folders that were left out, only new ones are told, unless they are ignored.
+        folder_paths = {str(root / name) for name in folders}
+        unseen = [path for path in changes.unkept if path not in folder_paths]
         unseen += [
-            f"{root}/{name}" for name in hidden if name.rstrip("/") not in ignored
+            f"{root}/{name}" for name in new_folders if name.rstrip("/") not in ignored
         ]
         cwd = Path(os.path.realpath(self._cwd))
         return TreeChanges(net.files(), net.diff(cwd), unseen)
 
+    def _ignored(self, net: NetChanges, folders: Sequence[str]) -> set[str]:
+        """Find the ignored ones of changed files and of folders, relative to the root.
+
+        Nothing counts as ignored if a `.gitignore` has changed.
+        """
+        root = self._snapshots.root
+        paths = [file.path for file in net.files()]
+        if any(path.name == ".gitignore" for path in paths):
+            return set()
+        names = [os.path.relpath(path, root) for path in paths]
+        inside = [name for name in names if not name.startswith("../")]
+        return self._snapshots.store.ignored([*inside, *folders])
+
     def _copy_first(self) -> None:
+        """Make the first copy of the turn, unless the last attempt has failed recently."""
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             self._gave_up = time.time() - problem.stat().st_mtime < _TRY_AGAIN_S
@@ -265,10 +287,13 @@ class TurnRecorder:
             began = time.time()
             self._known_entries = max(self._journal.numbers(), default=0)
             self._last = self._first_copy()
-            root = str(self._snapshots.root)
-            before = self._last.snapshot
             record = TurnRecord(
-                root, str(self._cwd), self._thread_id, before, [], began
+                root=str(self._snapshots.root),
+                cwd=str(self._cwd),
+                thread_id=self._thread_id,
+                before=self._last.snapshot,
+                patches=[],
+                began=began,
             )
             self._running = RunningTurnRecord(record, self._snapshots.store.path)
             problem.unlink(missing_ok=True)
@@ -276,7 +301,7 @@ class TurnRecorder:
             self._give_up(error)
 
     def _first_copy(self) -> "_Copy":
-        """Copy the work tree after patches alone have changed it."""
+        """Copy the work tree while patches are all that has changed it."""
         found = self._copied()
         files = self._net.files()
         self._unseen -= self._in_last_copy({file.path for file in files})
@@ -284,15 +309,17 @@ class TurnRecorder:
         return found._replace(snapshot=replace(found.snapshot, written=written))
 
     def _give_up(self, error: SnapshotError | OSError) -> None:
+        """Make no more copies in this turn, and keep the reason for `undo_problem`."""
         self._gave_up = True
-        # Kept here too, because writing the file may fail as well.
+        # The reason is kept here too, because writing the file may fail as well.
         self._problem = f"{error}"
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             problem.write_text(f"{error}", encoding="utf-8")
             is_too_large = isinstance(error, SnapshotError) and error.is_too_large
             if self._running is not None or not is_too_large:
-                # Let the next turn try again: one failure must not turn off undo for later turns.
+                # The next turn tries again, because the file is old: one failure must not turn off
+                # undo for later turns.
                 os.utime(problem, (0, 0))
 
     def _copied(self) -> "_Copy":
@@ -303,6 +330,11 @@ class TurnRecorder:
         return _Copy(snapshot, began_ns, branch)
 
     def _add_copy(self) -> None:
+        """Make another copy of the turn, and add its differences from the last one.
+
+        Raises:
+            SnapshotError, OSError: it cannot be made; nothing was added.
+        """
         assert self._last is not None
         assert self._running is not None
         old = self._last
@@ -318,7 +350,7 @@ class TurnRecorder:
             self._has_run = True
             raise
         self._last = new
-        later = self._later
+        patched = self._later
         self._later = NetChanges()
         written = dict[str, bytes | None]()
         if changes.files:
@@ -326,23 +358,24 @@ class TurnRecorder:
         evidence = Evidence(
             has_run=has_run,
             written_by_others=written,
-            patched={file.path: file for file in later.files()},
+            patched={file.path: file for file in patched.files()},
             branches=(old.branch, new.branch),
             run_times=self._run_times,
             began_ns=(old.began_ns, new.began_ns),
         )
         for file in changes.files:
-            # The other links to it are files of the copies too.
+            # Copies show a change of its other hard links as well.
             self._in_place.discard(file.path)
             self._add_change(file, evidence)
             self._unseen.discard(file.path)
         self._note_earlier(changes.files)
         shown = {file.path for file in changes.files}
-        self._add_patched(later, shown, (first, old.snapshot, new.snapshot))
+        self._add_patched(patched, shown, (first, old.snapshot, new.snapshot))
         self._folders += changes.folders
         self._unkept |= dict.fromkeys(changes.unkept)
 
     def _add_change(self, file: PatchedFile, evidence: Evidence) -> None:
+        """Add a difference between two copies to the changes of the turn, or of others."""
         found = author(file, evidence)
         if found is Author.ANOTHER:
             self._add_change_of_another(file, evidence.patched.get(file.path))
@@ -363,12 +396,13 @@ class TurnRecorder:
     ) -> None:
         self._of_others[str(file.path)] = None
         if patch is not None:
-            # Somebody edited what the patch left: an undo will show that.
+            # Somebody edited the file after the patch: an undo will show that.
             self._net.add([patch])
         if self._net.is_back(file):
             self._net.add([file])
 
     def _note_earlier(self, files: Sequence[PatchedFile]) -> None:
+        """Keep `_earlier` up to date with the differences between two copies."""
         assert self._running is not None
         found = earlier_contents(
             self._snapshots.store, self._running.record.before, files
@@ -386,19 +420,20 @@ class TurnRecorder:
     def _add_patched(
         self, later: NetChanges, shown: set[Path], copies: Sequence[Snapshot]
     ) -> None:
-        """Add the changes of patches that the copies do not show, because they never would.
+        """Add the changes of patches in places that copies do not cover.
 
-        What the copies show is the truth of a path that they cover: a file that a patch made may be
-        gone again.
+        In other places the copies are right, not the patches: a file that a patch made may be gone
+        again.
 
         Args:
+            later: the changes of patches since the last copy.
             shown: paths with a difference between the last two copies.
             copies: the first copy of the turn and the last two.
         """
         files = [file for file in later.files() if file.path not in shown]
         copied = self._in_last_copy({file.path for file in files})
         for file in files:
-            if file.path in copied or self._tell_of_none(file, copies):
+            if file.path in copied or self._is_surely_gone(file, copies):
                 continue
             self._net.add([file])
             self._unseen |= paths_of([file])
@@ -406,16 +441,15 @@ class TurnRecorder:
     def _in_last_copy(self, paths: set[Path]) -> set[Path]:
         """Return those of the paths that the last copy has."""
         root = self._snapshots.root
-        names = [
-            str(path.relative_to(root)) for path in paths if path.is_relative_to(root)
-        ]
+        inside = [path for path in paths if path.is_relative_to(root)]
+        names = [str(path.relative_to(root)) for path in inside]
         if names:
             with suppress(SnapshotError):
                 return {root / name for name in self._snapshots.known(names)}
         return set()
 
-    def _tell_of_none(self, file: PatchedFile, copies: Sequence[Snapshot]) -> bool:
-        """True if the copies would have a file at this path, and there is none."""
+    def _is_surely_gone(self, file: PatchedFile, copies: Sequence[Snapshot]) -> bool:
+        """True if there is no file at a path where the copies would contain one."""
         root = self._snapshots.root
         if is_submodule(file) or not file.path.is_relative_to(root):
             return False
@@ -423,10 +457,10 @@ class TurnRecorder:
         return self._snapshots.cover(name, copies) and not is_there(file.path)
 
     def _look_at_unseen(self) -> None:
-        """Bring the changes of patches that no copy shows up to what is there now.
+        """Update the changes of patches that no copy shows to the files that are there now.
 
-        A file that somebody else has edited keeps the contents that the patch left: an undo will
-        show the edit. It makes no difference who brought a file back.
+        If somebody else has edited a file, the change keeps the contents that the patch left, so that
+        an undo shows the edit. If a file is as it was before the turn, anybody may have done that.
         """
         for path in sorted(self._unseen):
             file = state_on_disk(path)
@@ -438,7 +472,7 @@ class TurnRecorder:
                 self._net.add([file])
 
     def _is_by_session(self, file: PatchedFile) -> bool:
-        """True if something of the session was the last to change a file, as its times tell."""
+        """True if, by its times, a file was last changed by something that the session ran."""
         if not file.path.is_relative_to(self._snapshots.root):
             return False
         path = str(file.path)
@@ -451,17 +485,17 @@ class TurnRecorder:
         return self._run_times.author(file.path, 0, now_ns) is Author.SESSION
 
     def _written_by_others(self) -> dict[str, bytes | None]:
-        """Contents, by path, that were written since the turn began by undos, by other sessions'
-        patches and by `codex-py apply`."""
+        """Find what undos, patches of other sessions and `codex-py apply` have written since the turn
+        began: the last contents of each path, None if it was removed."""
         found: dict[str, bytes | None] = {}
         for number in sorted(self._journal.numbers()):
-            if number > self._known_entries and number not in self._patches:
-                with suppress(DamagedEntry):
-                    entry = self._journal.read(number)
-                    if entry.turn is None:
-                        found |= {
-                            change.location: change.written for change in entry.changes
-                        }
+            if number <= self._known_entries or number in self._patches:
+                continue
+            with suppress(DamagedEntry):
+                entry = self._journal.read(number)
+                if entry.turn is None:
+                    for change in entry.changes:
+                        found[change.location] = change.written
         return found
 
     def end_turn(
@@ -475,8 +509,8 @@ class TurnRecorder:
 
         Args:
             prompts: the number of prompts in the thread so far.
-            is_new: the turn began with a prompt.
-            is_kept: False writes nothing to the journal.
+            is_new: True if the turn began with a prompt.
+            is_kept: False if nothing is to be written to the journal.
 
         Raises:
             PatchError, OSError: the journal cannot be written.
@@ -487,33 +521,14 @@ class TurnRecorder:
         if self._gave_up and not self._snapshots.store.is_no_project:
             self.unrecorded = _known_problem(self._snapshots) or self._problem
         try:
-            if self._has_run and self._running is not None:
-                try:
-                    self._add_copy()
-                except SnapshotError as error:
-                    self.loss = error
-                    self._give_up(error)
-            self._net.add(self._later.files())
-            self._unseen |= paths_of(self._later.files())
-            self._look_at_unseen()
-            if self._running is not None:
-                # Whenever copies were made.
-                self._net.sort(self._snapshots.root)
-            files = self._net.files()
+            self._add_last_changes()
             # Patches that cancel out leave no files, but none of them must be undone alone.
-            if is_kept and (files or self._unkept or self._patches):
-                if self._last_number is None:
-                    entries = Entries(self._journal)
-                    self._last_number = entries.last_turn_number(self._thread_id)
-                least = self._last_number
-                if is_new:
-                    least += 1
-                # After a compaction there are fewer prompts than turns.
-                number = max(prompts, least, 1)
-                turn = self._turn(number, files)
-                self._journal.record(
-                    turn_entry(self._net, self._folders, turn, self._in_place)
-                )
+            has_changes = self._net.files() or self._unkept or self._patches
+            if is_kept and has_changes:
+                number = self._next_number(prompts, is_new=is_new)
+                turn = self._turn(number)
+                entry = turn_entry(self._net, self._folders, turn, self._in_place)
+                self._journal.record(entry)
                 self._last_number = number
             return self._net.diff(Path(os.path.realpath(self._cwd)))
         finally:
@@ -521,14 +536,45 @@ class TurnRecorder:
                 self._running.end()
             self._reset()
 
-    def _turn(self, number: int, files: Sequence[PatchedFile]) -> TurnOfEntry:
+    def _add_last_changes(self) -> None:
+        """Make the last copy of the turn if anything ran since the one before, and add what patches
+        have changed since."""
+        if self._has_run and self._running is not None:
+            try:
+                self._add_copy()
+            except SnapshotError as error:
+                self.loss = error
+                self._give_up(error)
+        self._net.add(self._later.files())
+        self._unseen |= paths_of(self._later.files())
+        self._look_at_unseen()
+        if self._running is not None:
+            # The order must not depend on when copies were made.
+            self._net.sort(self._snapshots.root)
+
+    def _next_number(self, prompts: int, *, is_new: bool) -> int:
+        """Return the number of the turn in the session; see `end_turn`."""
+        if self._last_number is None:
+            entries = Entries(self._journal)
+            self._last_number = entries.last_turn_number(self._thread_id)
+        least = self._last_number
+        if is_new:
+            least += 1
+        # After a compaction there are fewer prompts than turns.
+        return max(prompts, least, 1)
+
+    def _turn(self, number: int) -> TurnOfEntry:
+        files = self._net.files()
         changed = {str(file.path) for file in files}
+        began = 0.0
+        if self._running is not None:
+            began = self._running.record.began
         return TurnOfEntry(
             self._thread_id,
             number,
-            tuple(self._patches),
-            tuple(self._unkept),
-            began=0.0 if self._running is None else self._running.record.began,
+            patches=tuple(self._patches),
+            unkept=tuple(self._unkept),
+            began=began,
             unsure=tuple(sorted(changed & self._unsure)),
             of_others=tuple(path for path in self._of_others if path not in changed),
             switched=self._switched or (),
@@ -541,7 +587,7 @@ def undo_problem(
     cwd: Path,
     environment: Mapping[str, str],
 ) -> str | None:
-    """A sentence that says why changes by commands in a folder are not kept; None if they are, as far as is known."""
+    """Say why changes by commands in a folder are not kept, in a sentence; None if no reason is known."""
     reason = _known_problem(snapshots_of(home, cwd, environment))
     if reason is None:
         return None
@@ -549,7 +595,7 @@ def undo_problem(
 
 
 def _known_problem(snapshots: Snapshots) -> str | None:
-    """The reason why the work tree could not be copied the last time; None if it could."""
+    """Return the reason why the work tree could not be copied the last time; None if it could."""
     try:
         reason = (snapshots.store.path / _PROBLEM).read_text("utf-8")
     except OSError:
