@@ -88,6 +88,12 @@ def _is_path(name: object) -> TypeGuard["str | bytes | os.PathLike[str]"]:
     return isinstance(name, str | bytes | os.PathLike)
 
 
+_OF_THIS_PROVIDER: Final = frozenset(
+    {ExitCode.AUTHENTICATION, ExitCode.TEMPORARY, ExitCode.UNAVAILABLE}
+)
+"""The exit codes of failures that another provider need not have."""
+
+
 class CodexError(Exception):
     """An error whose text is a sentence for the user."""
 
@@ -260,6 +266,19 @@ class ModelError(CodexError):
         A server reports too many bytes with the status 413.
         """
         return self.code in _TOO_LONG or self.status == 413
+
+    @property
+    def another_may_answer(self) -> bool:
+        """True if another provider may answer where this one failed.
+
+        Examples are a provider that is down, is out of quota or refuses the key, and a model that
+        is too small for the request.
+        """
+        if self.exit_code in _OF_THIS_PROVIDER:
+            return True
+        if self.code in QUOTA_CODES or self.code == "context_length_exceeded":
+            return True
+        return self.status in {402, 413}
 
 
 class StreamError(ModelError):

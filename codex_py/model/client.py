@@ -7,18 +7,16 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import httpx
 
-from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
+from codex_py.errors import ConfigError, ModelError, StreamError
 from codex_py.http.sse import server_sent_events
-from codex_py.http.transport import LOCATION, SENT
+from codex_py.http.transport import SENT
 from codex_py.model.auth import ProviderKey
-from codex_py.model.error_body import plain_line
-from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
-from codex_py.model.reported import no_answer
-from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
 from codex_py.protocol.stream import (
@@ -30,6 +28,9 @@ from codex_py.protocol.stream import (
     Wire,
 )
 
+if TYPE_CHECKING:
+    from codex_py.model.request_failures import RequestFailures
+
 _CONNECT_S = 10.0
 """The time limit for name lookup, connection and TLS handshake together."""
 _WRITE_S = 60.0
@@ -37,12 +38,7 @@ _WRITE_S = 60.0
 _QUIET_IDLE_TIMEOUTS = 4
 """The number of idle time-outs for which a server may send only comments: some queue a request for
 minutes."""
-_MAX_ERROR_BYTES = 65_536
-_ERROR_BODY_S = 10.0
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_SECRET_CHARACTERS = 8
-"""The least length of a key to hide in messages: a shorter one is a placeholder, and may be an
-ordinary word."""
 # The header for the key, and the text before the key in it.
 _KEY_HEADERS = {
     "bearer": ("authorization", "Bearer "),
@@ -50,7 +46,6 @@ _KEY_HEADERS = {
     "api-key": ("api-key", ""),
 }
 _SECRET_HEADERS = {name for name, _ in _KEY_HEADERS.values()}
-_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
 _WITHOUT_WORDS = {"{}", "[DONE]"}
 """The data of events that explain nothing."""
 _LINGER_S = 0.25
@@ -86,9 +81,7 @@ class HttpModelClient:
             ConfigError: a header cannot be sent as it is, or the base URL is invalid.
         """
         self._wire = wire
-        self._advice = (
-            f"; look at `base_url` and `wire_api`, which is {provider.wire_api!r}"
-        )
+        self._wire_api = provider.wire_api
         self._http = http
         self._key = key
         self._sent = sent
@@ -122,19 +115,20 @@ class HttpModelClient:
         try:
             response = await self._http.send(request, stream=True)
         except httpx.TransportError as error:
-            raise self._not_answered(error) from error
+            answered_before = self._url.netloc in self._answered
+            raise self._failures.not_answered(
+                error, answered_before=answered_before
+            ) from error
         self._sent()
         self._answered.add(self._url.netloc)
         try:
             if response.status_code != 200:
-                raise await self._failure(response)
+                raise await self._failures.of_response(response)
             events = self._events(response, prompt)
             async with aclosing(events):
                 yield events
         except ModelError as error:
-            from codex_py.model.refused_tools import refused_tool  # 1 ms
-
-            error.refused_tool = refused_tool(error.words, body)
+            self._failures.complete(error, body)
             raise
         finally:
             await response.aclose()
@@ -166,89 +160,18 @@ class HttpModelClient:
             except StreamError as error:
                 if has_begun:
                     raise
-                raise self._no_answer(error, unread, response) from None
+                raise self._failures.no_answer(error, unread, response) from None
             for event in rest:
                 yield _with_usage(event, prompt, items)
             await _linger(source)
-        except ModelError as error:
-            error.args = (self._without_key(str(error)),)
-            raise
         finally:
             await source.aclose()
 
-    def _no_answer(
-        self, error: StreamError, unread: str, response: httpx.Response
-    ) -> ModelError:
-        """The error for an answer without events. `unread`: the last data in it."""
-        content_type = response.headers.get("content-type", "no content type")
-        return no_answer(
-            error,
-            unread,
-            content_type=content_type,
-            address=self._shown_url,
-            advice=self._advice,
-        )
+    @cached_property
+    def _failures(self) -> "RequestFailures":
+        from codex_py.model.request_failures import RequestFailures  # 6 ms
 
-    def _not_answered(self, error: httpx.TransportError) -> StreamError:
-        """The error for a request that got no answer."""
-        cause = str(error) or type(error).__name__
-        match error:
-            case httpx.ConnectTimeout() | httpx.ConnectError() | httpx.ProxyError():
-                message = f"cannot connect to {self._shown_url}: {cause}"
-            case httpx.TimeoutException():
-                message = f"no answer from {self._shown_url}: {cause}"
-            case _:
-                message = f"the connection to {self._shown_url} broke before an answer: {cause}"
-        is_timeout = isinstance(error, httpx.TimeoutException)
-        is_here = self._url.host in _THIS_MACHINE
-        # A server that has answered before may be restarting, or its tunnel may be down.
-        is_new = self._url.netloc not in self._answered
-        is_missing = is_here and is_new and isinstance(error, httpx.ConnectError)
-        return StreamError(
-            message,
-            code="timeout" if is_timeout else "connection",
-            exit_code=ExitCode.UNAVAILABLE,
-            local=is_missing,
-        )
-
-    async def _failure(self, response: httpx.Response) -> ModelError:
-        """The error for an answer with another status than 200."""
-        status = response.status_code
-        if 300 <= status < 400:
-            # Do not follow a redirect: the key must not go to an address that is not configured.
-            target = plain_line(_shown(response.extensions[LOCATION])) or "nowhere"
-            return ModelError(
-                f"{self._shown_url} is redirected to {target} (status {status}); "
-                "set the base_url of the provider to where it is served",
-                code="redirect",
-                status=status,
-            )
-        if response.is_success:
-            return ModelError(
-                f"{self._shown_url} answered with status {status} where 200 was due",
-                code="unexpected_status",
-                status=status,
-            )
-        body = await _error_body(response)
-        failure = http_failure(status, response.headers, body, self._shown_url)
-        message = self._without_key(str(failure))
-        if status in {401, 403}:
-            sent = f"key from {self._key.source}" if self._key else "no key was sent"
-            message = f"{message} ({sent})"
-        elif failure.code == "not_found" and "model" not in message.lower():
-            message += self._advice
-        failure.args = (message,)
-        return failure
-
-    def _without_key(self, message: str) -> str:
-        """Hide the key in a message, because some servers repeat a key that they refuse."""
-        if self._key is None or len(self._key.value) < _SECRET_CHARACTERS:
-            return message
-        return message.replace(self._key.value, "[the key]")
-
-    @property
-    def _shown_url(self) -> str:
-        return _shown(str(self._url))
+        return RequestFailures(self._url, self._key, wire_api=self._wire_api)
 
 
 class UnavailableClient:
@@ -306,14 +229,6 @@ def _url(provider: Provider, wire: Wire) -> httpx.URL:
     return url
 
 
-def _shown(url: str) -> str:
-    """The address without what may be secret in it."""
-    try:
-        return shown_url(str(httpx.URL(url)))
-    except (httpx.InvalidURL, UnicodeError):
-        return "an address that is no URL"
-
-
 def _headers(
     provider: Provider,
     key: ProviderKey | None,
@@ -345,25 +260,6 @@ def _headers(
         value = text.encode("latin-1" if name in _SECRET_HEADERS else "utf-8")
         encoded.append((name.encode("ascii"), value))
     return encoded
-
-
-async def _error_body(response: httpx.Response) -> bytes:
-    """Read the body as far as limits of size and time allow.
-
-    It only explains a failure that is already certain.
-    """
-    body = b""
-    try:
-        async with asyncio.timeout(_ERROR_BODY_S):
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) >= _MAX_ERROR_BYTES:
-                    break
-    except httpx.DecodingError as error:
-        return str(error).encode()
-    except (TimeoutError, httpx.RequestError):
-        pass
-    return body[:_MAX_ERROR_BYTES]
 
 
 async def _linger(source: AsyncIterator[object]) -> None:

@@ -119,10 +119,6 @@ _MAY_BE_TOO_LONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 _FINAL = {_Kind.QUOTA, _Kind.CONTEXT}
 """The kinds that are final with any HTTP status."""
 _OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
-_TOO_MUCH_FOR_PROVIDER = {
-    HTTPStatus.PAYMENT_REQUIRED,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-}
 _DISCONNECTED = "stream disconnected before completion"
 
 
@@ -232,19 +228,6 @@ def incomplete(reason: str) -> ModelError:
         return stream_failure({"code": "context_length_exceeded", "message": ""})
     code = reason if reason == "content_filter" else "incomplete"
     return ModelError(f"Incomplete response returned, reason: {reason}", code=code)
-
-
-def another_may_answer(error: ModelError) -> bool:
-    """True if another provider may answer where this one failed.
-
-    Examples are a provider that is down, is out of quota or refuses the key, and a model that is
-    too small for the request.
-    """
-    if error.exit_code in _EXIT_CODES.values():
-        return True
-    if _KINDS.get(error.code) in _FINAL:
-        return True
-    return error.status in _TOO_MUCH_FOR_PROVIDER
 
 
 def too_many_items() -> ModelError:

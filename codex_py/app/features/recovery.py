@@ -18,7 +18,6 @@ from codex_py.app.settings import turn_settings
 from codex_py.errors import CodexError, ConfigError, ModelError, StreamError
 from codex_py.model.catalog import model_info
 from codex_py.model.client import UnavailableClient
-from codex_py.model.failures import another_may_answer
 from codex_py.model.providers import Provider
 from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStop
 from codex_py.protocol.prompts import Note
@@ -147,7 +146,7 @@ class ModelChain:
             return True
         if error.limit_tokens is not None:
             self._link.stated_window = error.limit_tokens
-        if not another_may_answer(error) or (retries_left and not self._last_fallback):
+        if not error.another_may_answer or (retries_left and not self._last_fallback):
             return False
         first = self._last_fallback or self._current + 1
         for place in range(first, len(self._links)):

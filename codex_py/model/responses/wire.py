@@ -13,7 +13,6 @@ from codex_py.instructions import instruction_text
 from codex_py.model.freeform import freeform_names, function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.model.provider_data import OwnItems
-from codex_py.model.responses.decoder import ResponsesDecoder
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
@@ -110,6 +109,9 @@ class ResponsesWire(ProfiledWire):
         return encoded
 
     def decoder(self, prompt: Prompt) -> Decoder:
+        # The request is on its way, and its answer takes longer than this import.
+        from codex_py.model.responses.decoder import ResponsesDecoder  # 9 ms
+
         wrapped: Collection[str] = ()
         if self._profile.function_tools_only:
             wrapped = freeform_names(prompt)
