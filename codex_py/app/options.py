@@ -16,9 +16,9 @@ from codex_py.protocol.extension import NewChild, ParentThread, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelClient
-from codex_py.sandbox.network.report import NetworkReport
 
 McpStartupWait: TypeAlias = Callable[
     [Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]

@@ -14,6 +14,7 @@ from codex_py.app.thread import (
     new_file,
     thread_context,
 )
+from codex_py.app.worktrees.resumed import require_own_worktree
 from codex_py.core.thread_log import ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.protocol.ids import is_thread_id, new_thread_id
@@ -39,11 +40,14 @@ def resumed_thread(
     was resolved to a continuation of its thread.
 
     Raises:
-        SessionError: the file cannot be read or written, another process has it open, or no call in
-            it waits for the answer that the options have.
+        SessionError: the session must not continue in this folder, the file cannot be read or
+            written, another process has it open, or no call in it waits for the answer that the
+            options have.
     """
     config = setup.config
     options = setup.options
+    if options.needs_own_worktree:
+        require_own_worktree(config.home, path, config.cwd)
     fork = options.fork
     is_new_thread = fork or read_meta(path).native
     if is_new_thread and not fork and not options.ephemeral:

@@ -16,7 +16,6 @@ from codex_py.config.declared.section import raw
 from codex_py.config.declared.tools import WebSearch
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, nearest
-from codex_py.images.rule import image_rule
 from codex_py.model.catalog import (
     EFFORTS,
     ModelInfo,
@@ -28,6 +27,7 @@ from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.image_rule import image_rule
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Abilities

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from codex_py.app.agents_md import agents_md
-from codex_py.app.export.redaction import Redactor
 from codex_py.app.options import SessionSetup
 from codex_py.app.told_context import (
     environment_context,
@@ -110,6 +109,8 @@ def line_masker(setup: SessionSetup) -> Callable[[bytes], bytes]:
     """
     if not setup.config.settings.history.redact:
         return bytes
+    from codex_py.app.export.redaction import Redactor  # 3 ms
+
     return Redactor(setup.environment, setup.config.home).line
 
 
@@ -184,20 +185,6 @@ def base_instructions(config: Config) -> str:
 
 def session_to_resume(setup: SessionSetup) -> Path | None:
     """Return the file of the session to resume; None to start a new one.
-
-    Raises:
-        SessionError: the session is missing, or must not continue in this folder.
-    """
-    path = _named_session(setup)
-    if path is not None and setup.options.needs_own_worktree:
-        from codex_py.app.worktrees.resumed import require_own_worktree  # 2 ms
-
-        require_own_worktree(setup.config.home, path, setup.config.cwd)
-    return path
-
-
-def _named_session(setup: SessionSetup) -> Path | None:
-    """Return the file of the session that the options name.
 
     Raises a `SessionError` if it is missing.
     """

@@ -7,7 +7,6 @@ from typing import get_args
 from codex_py.command_line.arguments import GATES, OF_REVIEW, Arguments
 from codex_py.config.limits import Failure
 from codex_py.errors import UsageError
-from codex_py.images.kinds import file_problem
 from codex_py.protocol.frozen import frozen
 
 _OF_EXEC = (
@@ -117,6 +116,10 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
         UsageError: an image does not exist or is a folder, perhaps because it is the prompt; or a
             file cannot be read, or is not of a kind that models read.
     """
+    if not arguments.images:
+        return
+    from codex_py.images.kinds import file_problem  # 1 ms
+
     may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
     for path in arguments.images:
         if path.exists() and not path.is_dir():

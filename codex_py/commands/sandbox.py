@@ -21,9 +21,9 @@ from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, ToolError, UsageError
 from codex_py.programs import programs_outside, record_writable_roots
 from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
-from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import aligned

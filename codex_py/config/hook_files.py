@@ -4,7 +4,6 @@ Hooks are defined in `hooks.json`, in `[hooks]` tables and in Claude Code's sett
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from codex_py.config.config import Config
 from codex_py.config.declared.hook_document import ClaudeSettings, HookDocument
 from codex_py.config.files import read_text
 from codex_py.config.hook_names import CLAUDE_OPTIONS, wrong_names
+from codex_py.config.hook_places import HOOKS_FILE, hooks_enabled
 from codex_py.config.layers import Layer
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugins import plugin_variables
@@ -22,7 +22,6 @@ from codex_py.config.project_trust import Trusted
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.frozen import frozen
 
-_FILE: Final = "hooks.json"
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 """The path that stands for `-c`, as in the `[hooks.state]` of Codex 0.171."""
 
@@ -61,26 +60,6 @@ class HookEvents:
     """A sentence for each other unknown name."""
 
 
-def has_hooks(config: Config) -> bool:
-    """False if no hook can be configured here. Cheap: no file is read."""
-    if config.requirements.file.values.get("hooks"):
-        return True
-    if not _enabled(config):
-        return False
-    layers = config.layers
-    for layer in layers.layers:
-        if layer.values.get("hooks", {}).keys() - {"state"}:
-            return True
-    if any(plugin.hooks for plugin in config.plugins):
-        return True
-    if os.path.lexists(layers.home / _FILE) or os.path.lexists(layers.system / _FILE):
-        return True
-    trust = config.project_trust
-    if isinstance(trust, Trusted):
-        return any(path.name == _FILE for path in trust.files)
-    return False
-
-
 def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
     """Yield the files that may define hooks, the weakest layer first, as Codex 0.171 orders them.
 
@@ -88,7 +67,7 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     of Claude Code have no such check: only the trust in each single hook counts.
     """
     yield from _tables(config, "requirements")
-    if not _enabled(config):
+    if not hooks_enabled(config):
         return
     managed_only = config.requirements.keys.allow_managed_hooks_only is True
     for file in _files(config, environment):
@@ -102,13 +81,13 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]
     if config.settings.hooks.claude is True:
         claude = user_home(environment) / ".claude"
     folder = config.project_root or config.cwd
-    yield HookFile(config.layers.system / _FILE, is_managed=True)
+    yield HookFile(config.layers.system / HOOKS_FILE, is_managed=True)
     yield from _tables(config, "system")
     for plugin in config.plugins:
         variables = plugin_variables(plugin.root)
         for path, text in plugin.hooks.items():
             yield HookFile(path, text, claude=folder, environment=variables)
-    yield HookFile(config.layers.home / _FILE)
+    yield HookFile(config.layers.home / HOOKS_FILE)
     yield from _tables(config, "user", "own", "profile")
     if claude is not None:
         yield HookFile(claude / "settings.json", claude=folder)
@@ -133,7 +112,7 @@ def _project_files(
     main = main_work_tree(root) or root
     for folder in folders:
         files: list[HookFile] = []
-        path = folder / ".codex" / _FILE
+        path = folder / ".codex" / HOOKS_FILE
         if path in texts:
             files.append(HookFile(path, texts[path]))
         files += _tables(config, "project", folder=path.parent)
@@ -143,11 +122,6 @@ def _project_files(
                 files.append(HookFile(settings / name, root=root, claude=root))
         for file in files:
             yield replace(file, key=main / file.path.relative_to(root))
-
-
-def _enabled(config: Config) -> bool:
-    features = config.features
-    return features.hooks is not False and features.codex_hooks is not False
 
 
 def _tables(

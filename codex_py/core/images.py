@@ -6,7 +6,7 @@ from typing import Any
 
 from codex_py.filesystem.reading import read_whole
 from codex_py.images.prepare import UnusableImage, image_part
-from codex_py.images.rule import ImageRule
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.messages import MAX_IMAGE_BYTES, input_text
 
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeAlias, cast
 from codex_py.core.context import context_update, model_switch
 from codex_py.core.history import is_cut_off, without_turns
 from codex_py.errors import CodexError
-from codex_py.images.rule import ImageRule
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.messages import (

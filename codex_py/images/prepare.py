@@ -3,8 +3,8 @@
 import base64
 from typing import Any, Final
 
-from codex_py.images.rule import MAX_PIXELS, ImageRule
 from codex_py.images.structure import DamagedImage, ImageInfo, image_info
+from codex_py.protocol.image_rule import MAX_PIXELS, ImageRule
 from codex_py.protocol.messages import input_image
 
 _NO_IMAGE: Final = "invalid or unsupported image data"

@@ -6,8 +6,8 @@ from typing import Final
 
 from PIL import Image, ImageOps
 
-from codex_py.images.rule import ImageRule
 from codex_py.images.structure import ImageInfo
+from codex_py.protocol.image_rule import ImageRule
 
 _QUALITY: Final = 85
 _SMALLER: Final = 0.75

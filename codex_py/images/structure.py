@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from codex_py.images.kinds import BEGINNINGS, NOT_AN_IMAGE, Kind
-from codex_py.images.rule import MAX_PIXELS
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.image_rule import MAX_PIXELS
 
 _PNG_CHANNELS: Final = {
     0: 1,

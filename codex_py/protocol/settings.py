@@ -5,9 +5,9 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from codex_py.images.rule import ImageRule
 from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.stream import Abilities
 from codex_py.protocol.tools import ToolSpec
 

@@ -15,6 +15,7 @@ from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import FileRules
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.backends.linux import BubblewrapBackend, LauncherBackend
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend
@@ -31,7 +32,6 @@ from codex_py.sandbox.layout import (
     secrets,
 )
 from codex_py.sandbox.liveness import LivenessPipe
-from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.placeholders import Placeholders
 from codex_py.sandbox.runner_files import runner_files
 

@@ -19,7 +19,7 @@ from codex_py.testing.events import (
 from codex_py.testing.reply import Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.script import Script, ScriptedModel
-from codex_py.tools.python.threads import in_thread
+from codex_py.tools.threads import in_thread
 
 _PIECES = 3
 """The number of deltas of a text."""

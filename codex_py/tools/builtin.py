@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codex_py.images.rule import ImageRule
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from codex_py.images.rule import ImageRule
 from codex_py.mcp.servers import McpServers
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.event_items import ThreadItem
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.tools import AGENT_TOOLS, AGENTS_NAMESPACE, MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox

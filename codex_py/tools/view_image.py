@@ -10,9 +10,9 @@ from codex_py.errors import ToolError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import NotOrdinary, Refusal, read_whole
 from codex_py.images.prepare import UnusableImage, image_part
-from codex_py.images.rule import ImageRule
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams

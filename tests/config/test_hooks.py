@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codex_py.config.config import load_config
-from codex_py.config.hook_files import has_hooks
+from codex_py.config.hook_places import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import ConfigError
 from tests.config.conftest import Place

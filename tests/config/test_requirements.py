@@ -11,7 +11,8 @@ import pytest
 
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
-from codex_py.config.hook_files import has_hooks, hook_files
+from codex_py.config.hook_files import hook_files
+from codex_py.config.hook_places import has_hooks
 from codex_py.config.hooks import find_hooks
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy

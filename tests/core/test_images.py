@@ -1,4 +1,4 @@
-"""Also tests `images/rule.py`."""
+"""Also tests `protocol/image_rule.py`."""
 
 import base64
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.core.images import image_parts
-from codex_py.images.rule import ImageRule, image_rule
+from codex_py.protocol.image_rule import ImageRule, image_rule
 from tests.support.images import GIF, PNG
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from codex_py.app.features.debug_log import DebugLog
 from codex_py.config.declared.settings import Settings
-from codex_py.sandbox.network.report import NetworkReport
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace
 from tests.support.server import ScriptedServer

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from codex_py.images.prepare import UnusableImage, image_part
-from codex_py.images.rule import ImageRule, image_rule
+from codex_py.protocol.image_rule import ImageRule, image_rule
 from tests.support.images import DAMAGED, GIF, JPEG, PNG, WEBP, png
 
 HIGH = image_rule("high", "responses")

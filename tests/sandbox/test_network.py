@@ -26,11 +26,11 @@ import pytest
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.sandbox.network import server
 from codex_py.sandbox.network.gate import resolved
-from codex_py.sandbox.network.report import NetworkReport
 from tests.sandbox.local_backends import BACKENDS, workspace
 from tests.support.public_network import (
     ALLOWED,

@@ -1,9 +1,9 @@
-"""Tests `sandbox/network/report.py`."""
+"""Tests `protocol/network_report.py`."""
 
 import pytest
 
 from codex_py.protocol.hosts import matches, pattern
-from codex_py.sandbox.network.report import Blocked
+from codex_py.protocol.network_report import Blocked
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "10.9.8.7", "localhost"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.images.rule import ImageRule
 from codex_py.model.responses.wire import tool_entry
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.tools import FunctionSpec
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.builtin import builtin_tools

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.images.rule import ImageRule
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.view_image import ViewImage

@@ -11,7 +11,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     as_review,
 )
-from codex_py.tools.python.threads import in_thread
+from codex_py.tools.threads import in_thread
 
 Answer: TypeAlias = bool | ReviewDecision | Review
 Approve: TypeAlias = Callable[[ApprovalRequest], Answer | Awaitable[Answer]] | Approver

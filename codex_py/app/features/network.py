@@ -17,8 +17,8 @@ from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied
 from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.network_report import Blocked
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.network.report import Blocked
 
 _MAX_NOES: Final = 3
 """After so many refusals, a command that tries further hosts does not ask about them."""

@@ -12,7 +12,7 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.declared.section import raw
 from codex_py.config.definition_folders import skill_folders
-from codex_py.config.hook_files import has_hooks
+from codex_py.config.hook_places import has_hooks
 from codex_py.protocol.extension import Feature
 
 

@@ -24,7 +24,7 @@ from codex_py.protocol.events import Event, FilesPatched, ItemCompleted, ItemSta
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.patched_file import TreeChanges
 from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
-from codex_py.tools.python.threads import to_its_end
+from codex_py.tools.threads import to_its_end
 
 _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that copies between its calls may take."""

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
@@ -24,11 +24,9 @@ from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.exec.answers import Answers
-from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.json_lines import JsonLines
 from codex_py.frontends.exec.output_file import OutputFile
 from codex_py.frontends.exec.program import ExecProgram
-from codex_py.frontends.exec.step_summary import StepSummary
 from codex_py.frontends.worktrees import enter_worktree
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import AbsentApprover
@@ -36,6 +34,9 @@ from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.plans import proposed_plan
 from codex_py.streams.standard import OutputStream
 from codex_py.streams.terminal import Style, wants_color
+
+if TYPE_CHECKING:
+    from codex_py.frontends.exec.human import HumanText
 
 _COLLECT_AFTER_S = 0.3
 """After this time, everything is imported, and a short run is over."""
@@ -114,28 +115,25 @@ class ExecRun:
             self._bundle_file = OutputFile(
                 Path(arguments.bundle), program.root, "the bundle", empty=True
             )
-        self._elicitor: Elicitor | None = None
-        if arguments.answers is not None:
-            self._elicitor = Answers(Path(arguments.answers), self._warn_in_session)
-        environment = program.environment
+        self._elicitor = self._written_answers()
+        self._human: HumanText | None = None
         if arguments.json:
-            self._human = None
+            agents = arguments.agent_events
+            usage = arguments.usage_events
+            self._sink = JsonLines(program.stdout, agents=agents, usage=usage)
         else:
-            style = Style(
-                color=wants_color(arguments.color, environment, isatty=os.isatty(2))
-            )
-            shows = not self._config.settings.hide_agent_reasoning
-            self._human = HumanText(program.stderr, style, show_reasoning=shows)
-        self._sink = self._human or JsonLines(
-            program.stdout, agents=arguments.agent_events, usage=arguments.usage_events
-        )
-        self._summary = None
-        summary = environment.get("GITHUB_STEP_SUMMARY")
-        if summary:
-            self._summary = StepSummary(Path(summary), program.warn)
+            self._sink = self._human = _human_text(program)
+        self._summary = _step_summary(program)
         self._worktree: str | None = None
         self._is_over = False
         """True: the last turn has ended."""
+
+    def _written_answers(self) -> Elicitor | None:
+        """The answers of `--answers` to the questions of MCP servers; None without the option."""
+        file = self._program.arguments.answers
+        if file is None:
+            return None
+        return Answers(Path(file), self._warn_in_session)
 
     def run(self) -> int:
         """Run to the end. Returns the exit code."""
@@ -253,6 +251,28 @@ class ExecRun:
             suspension=self._program.suspension,
             text_deltas=False,
         )
+
+
+def _human_text(program: ExecProgram) -> "HumanText":
+    """The sink that shows events on standard error."""
+    from codex_py.frontends.exec.human import HumanText  # 2 ms
+
+    is_terminal = os.isatty(2)
+    color = wants_color(
+        program.arguments.color, program.environment, isatty=is_terminal
+    )
+    shows_reasoning = not program.config.settings.hide_agent_reasoning
+    return HumanText(program.stderr, Style(color=color), show_reasoning=shows_reasoning)
+
+
+def _step_summary(program: ExecProgram) -> events.EventSink | None:
+    """The sink that writes the summary for GitHub Actions; None outside of it."""
+    path = program.environment.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return None
+    from codex_py.frontends.exec.step_summary import StepSummary  # 2 ms
+
+    return StepSummary(Path(path), program.warn)
 
 
 def _collect_garbage() -> None:

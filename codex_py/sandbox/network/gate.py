@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.hosts import address, is_public, matches, names, normal_host
-from codex_py.sandbox.network.report import Blocked, NetworkReport, Reason
+from codex_py.protocol.network_report import Blocked, NetworkReport, Reason
 
 Kind: TypeAlias = Literal["http", "https_connect", "socks5_tcp"]
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]

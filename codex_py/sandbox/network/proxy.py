@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from typing import Final
 
 from codex_py.protocol.domain_rules import DomainRules
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.network.gate import opens
-from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.network.server import Server
 
 _NAME_BYTES: Final = 16

@@ -14,10 +14,10 @@ from typing import Any, Final
 import h11
 
 from codex_py.protocol.domain_rules import DomainRules
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.child.network import MAX_ID_BYTES
 from codex_py.sandbox.network.gate import ConnectionGate, is_spare, resolved
 from codex_py.sandbox.network.http import serve_http
-from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.network.tunnel import serve_socks
 
 _MAX_CONNECTIONS: Final = 256

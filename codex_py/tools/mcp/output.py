@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from codex_py.images.prepare import UnusableImage, image_part
-from codex_py.images.rule import ImageRule
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.messages import (
     MAX_IMAGE_BYTES,
     encode_json,

@@ -8,13 +8,13 @@ from typing import Any, Self
 
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ToolError
-from codex_py.images.rule import ImageRule
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.checked import checked
 from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams

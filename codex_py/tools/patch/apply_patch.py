@@ -38,7 +38,7 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.streams.terminal import some_of
 from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, refusal, writable_by
-from codex_py.tools.python.threads import to_its_end
+from codex_py.tools.threads import to_its_end
 
 _NO_FIT = "PatchFailed"
 _MOVED_TO = re.compile(r"^\*\*\* Move to: (.*\S)", re.MULTILINE)

@@ -9,12 +9,12 @@ from typing import Any, Final, cast
 from pydantic_core import to_jsonable_python
 
 from codex_py.errors import CallRefused, CodexError, ToolError, single_error
-from codex_py.images.rule import ImageRule
 from codex_py.images.structure import DamagedImage, image_info
 from codex_py.protocol.bugs import bug_found
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import ThreadItem
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import approve_call
@@ -26,7 +26,7 @@ from codex_py.tools.python.arguments import (
     takes_none,
 )
 from codex_py.tools.python.function import PythonFunction
-from codex_py.tools.python.threads import failure, in_thread
+from codex_py.tools.threads import failure, in_thread
 from codex_py.tools.truncate import truncate_output
 
 _SERVER: Final = "python"

@@ -19,8 +19,8 @@ from codex_py.protocol.approval import (
 )
 from codex_py.protocol.dispatch import Approvals, ItemIds, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied, Event
+from codex_py.protocol.network_report import Blocked
 from codex_py.protocol.tools import FunctionPayload, ToolCall, ToolOutput
-from codex_py.sandbox.network.report import Blocked
 
 
 class _Approver:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.images.rule import image_rule
+from codex_py.protocol.image_rule import image_rule
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.output import MAX_ITEM_BYTES, call_output, item_result
 from tests.support import images

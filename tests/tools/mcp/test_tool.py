@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from codex_py.config.mcp import McpServerConfig
-from codex_py.images.rule import ImageRule
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -24,6 +23,7 @@ from codex_py.protocol.events import (
     ItemStarted,
     McpToolCallProgress,
 )
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.items import FunctionCallOutput, parse_item
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.tool import mcp_tool_finder

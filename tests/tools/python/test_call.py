@@ -13,11 +13,11 @@ from typing import Any, Literal
 import pytest
 
 from codex_py import CodexError, tool
-from codex_py.images.rule import ImageRule
 from codex_py.protocol.approval import ApprovalPolicy, ReviewDecision
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.event_items import ErrorItem, McpToolCall
 from codex_py.protocol.events import CallDenied, Event, ItemCompleted
+from codex_py.protocol.image_rule import ImageRule
 from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionPayload, ToolCall

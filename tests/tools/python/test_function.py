@@ -1,4 +1,4 @@
-"""Also tests `tools/python/arguments.py` and `tools/python/threads.py`."""
+"""Also tests `tools/python/arguments.py` and `tools/threads.py`."""
 
 import subprocess
 import sys

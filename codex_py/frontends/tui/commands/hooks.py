@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from rich.text import Text
 
 from codex_py.app.features.hooks.feature import HooksFeature
-from codex_py.config.hook_files import has_hooks
+from codex_py.config.hook_places import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.layout import one_line
