@@ -1,3 +1,5 @@
+"""Also tests `model/request_failures.py`."""
+
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence

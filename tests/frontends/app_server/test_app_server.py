@@ -4,6 +4,8 @@ Tests `app/hosted.py`, `frontends/app_server/account.py`,
 `frontends/app_server/app_server_command.py`, `frontends/app_server/history.py`,
 `frontends/app_server/questions.py`, `frontends/app_server/thread.py` and
 `frontends/app_server/threads.py`.
+
+Also tests `command_line/serving.py`.
 """
 
 import base64
