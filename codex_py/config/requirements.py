@@ -65,14 +65,11 @@ class Requirements:
         return RequirementKeys(self.file.values)
 
     def held(self, policy: SandboxPolicy) -> SandboxPolicy:
-        """The policy as far as it is allowed; for a forbidden mode, one that allows no changes."""
+        """Restrict a policy to what is allowed; for a forbidden mode, to one without changes."""
         if policy.mode not in self.modes:
             policy = policy.locked()
-        if (
-            self.profile != policy.profile
-            and self.profile
-            and policy.mode not in self.plain
-        ):
+        lacks_profile = self.profile != "" and policy.profile != self.profile
+        if lacks_profile and policy.mode not in self.plain:
             # The caller built this policy without the administrator's profile.
             files = policy.files.plus(self.profile_files)
             policy = replace(policy.locked(), files=files, profile=self.profile)
@@ -84,26 +81,29 @@ class Requirements:
         )
 
     def _with_domains(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """Put the administrator's domain list into a policy, with what the user may add to it."""
         if self.domains is None:
             return policy
         domains = self.domains
         own = policy.domains
         if own is not None:
-            if domains.is_closed or not policy.network_access:
+            allow = own.allow
+            allows_local = domains.allows_local or own.allows_local
+            if domains.is_closed:
                 allow = ()
-            else:
-                allow = own.allow
+                allows_local = domains.allows_local
+            if not policy.network_access:
+                allow = ()
             domains = replace(
                 domains.plus(allow, own.deny),
                 is_limited=own.is_limited,
-                allows_local=domains.allows_local
-                or (own.allows_local and not domains.is_closed),
+                allows_local=allows_local,
             )
         has_network = policy.network_access or policy.mode == "workspace-write"
         return replace(policy, network_access=has_network, domains=domains)
 
     def held_choices(self, choices: Choices) -> Choices:
-        """The choices as far as they are allowed, with allowed values in place of others."""
+        """Restrict choices to what is allowed, with allowed values in place of others."""
         approval = choices.approval_policy
         sandbox = self.held(choices.sandbox_policy)
         if self.approvals and str(approval) not in self.approvals:
@@ -121,7 +121,7 @@ class Requirements:
             return dict(servers), ()
         allowed = self.keys.mcp_servers
         found = dict(servers)
-        notes = list[str]()
+        notes: list[str] = []
         for name, server in servers.items():
             is_same = name in allowed and _is_same(server, allowed[name].identity)
             if server.enabled and not is_same:
@@ -133,12 +133,13 @@ class Requirements:
 
 
 def _is_same(server: McpServerConfig, identity: ServerIdentity) -> bool:
+    """True if a server has the command and the URL that its identity names."""
     wanted = raw(identity)
     return bool(wanted) and all(getattr(server, key) == wanted[key] for key in wanted)
 
 
 def required(layers: Layers) -> tuple[Layers, Requirements]:
-    """The layers with those that the administrator forces on top, and the requirements.
+    """Read the requirements; returns the layers, with the forced ones on top, and them.
 
     Raises:
         ConfigError: the file cannot be used, or it forbids a requested value without a fall-back.
@@ -146,26 +147,44 @@ def required(layers: Layers) -> tuple[Layers, Requirements]:
     path = layers.system / "requirements.toml"
     text = read_text(path)
     managed = next((layer for layer in layers.layers if layer.name == "managed"), None)
-    # These keys of `managed_config.toml` count as requirements.
-    if text is None and not (
-        managed and {"sandbox_mode", "approval_policy"} & {*managed.values}
-    ):
+    if text is not None:
+        file = Layer("requirements", parse_toml(text, path), path, text)
+        _check(file)
+    elif managed is not None and not _MANAGED_KEYS.isdisjoint(managed.values):
+        file = Layer("requirements", {}, path)
+    else:
         return layers, Requirements()
-    file = Layer(
-        "requirements", {} if text is None else parse_toml(text, path), path, text or ""
-    )
-    _check(file)
     return _Required(layers, file, managed).result()
 
 
+_MANAGED_KEYS: Final = frozenset({"sandbox_mode", "approval_policy"})
+"""The keys of `managed_config.toml` that count as requirements."""
+
+
+@frozen
+class _List:
+    """A setting that has a list of allowed values."""
+
+    key: str
+    name: str
+    """The key of the list in `requirements.toml`."""
+    default: str
+    always: tuple[str, ...]
+    """The values that are always allowed."""
+
+
 _LISTS: Final = (
-    ("web_search", "allowed_web_search_modes", "cached", ("disabled",)),
-    ("approvals_reviewer", "allowed_approvals_reviewers", "user", ()),
+    _List("web_search", "allowed_web_search_modes", "cached", ("disabled",)),
+    _List("approvals_reviewer", "allowed_approvals_reviewers", "user", ()),
 )
-"""Settings, the lists of their allowed values, their defaults, and the values that are always allowed."""
 
 
 class _Required:
+    """Applies the requirements to the layers, one kind of setting after another.
+
+    What it forces is in further layers on top. `Requirements` is for the values that come later.
+    """
+
     def __init__(
         self,
         layers: Layers,
@@ -174,72 +193,43 @@ class _Required:
     ) -> None:
         self._layers = layers
         self._file = file
-        self._values = file.values
         self._keys = RequirementKeys(file.values)
-        self._managed: Mapping[str, Any] = {} if managed is None else managed.values
-        if managed is None:
-            self._managed_path = None
-        else:
+        self._managed: Mapping[str, Any] = {}
+        self._managed_path: Path | None = None
+        if managed is not None:
+            self._managed = managed.values
             self._managed_path = managed.path
         self._notes: list[str] = []
 
     def result(self) -> tuple[Layers, Requirements]:
-        features = self._features()
-        policy = self._keys.guardian_policy_config
-        hooks = {
-            event: groups
-            for event, groups in raw(self._keys.hooks).items()
-            if event in HOOK_EVENTS
-        }
-        self._force(
-            features=features, hooks=hooks, auto_review=policy and {"policy": policy}
-        )
-        if features.get("plugins") is False:
-            layers = tuple(
-                layer for layer in self._layers.layers if layer.name != "plugin"
-            )
-            self._layers = replace(self._layers, layers=layers, plugins=())
-        self._servers()
+        """Apply all requirements; the result is that of `required`."""
+        self._force_tables()
+        self._disable_servers()
         merged = self._layers.merged()
-        for key, name, default, always in _LISTS:
-            allowed = self._values.get(name)
-            if allowed is None:
-                continue
-            if {*_REVIEWERS}.isdisjoint(allowed):
-                same = ()
-            else:
-                same = _REVIEWERS
-            allowed = list(dict.fromkeys((*allowed, *same, *always)))
-            if not allowed:
-                raise _mistake(self._file, (name,), "names no value")
-            if merged.get(key, default) not in allowed:
-                self._fall_back(key, merged.get(key), allowed)
+        for each in _LISTS:
+            self._hold_list(each, merged)
         files = self._denied()
-        asked = merged.get("approval_policy")
         approvals = self._approvals()
-        of_profiles = self._profiles()
-        modes: list[SandboxMode] = [
-            m
-            for m in self._modes()
-            if m in of_profiles and (m != _FULL or not files.denies)
-        ]
-        self._mode(modes, asked, approvals)
+        modes_of_profiles = self._hold_profile()
+        modes: list[SandboxMode] = []
+        for mode in self._modes():
+            is_open = mode == _FULL and files.denies
+            if mode in modes_of_profiles and not is_open:
+                modes.append(mode)
+        asked = merged.get("approval_policy")
+        self._hold_mode(modes, asked, approvals)
         if approvals and (asked or "on-request") not in approvals:
             self._fall_back("approval_policy", asked, approvals)
+        name, rules = self._profile_in_force()
         listed = self._keys.allowed_permission_profiles
-        name = ""
-        rules = NO_RULES
-        (_, profile) = chosen_permissions(self._layers)
-        if listed and profile is not None and profile.decides:
-            name = profile.name
-            rules = profile.rules((self._layers.cwd, *profile.roots))
+        plain: list[SandboxMode] = [
+            mode for built_in, mode in BUILT_IN.items() if listed.get(built_in)
+        ]
         return self._layers, Requirements(
             file=self._file,
             profile=name,
             profile_files=rules,
-            plain=frozenset(
-                mode for each, mode in BUILT_IN.items() if listed.get(each)
-            ),
+            plain=frozenset(plain),
             modes=tuple(modes),
             approvals=tuple(approvals),
             files=files,
@@ -247,7 +237,23 @@ class _Required:
             warnings=tuple(self._notes),
         )
 
-    def _servers(self) -> None:
+    def _force_tables(self) -> None:
+        """Force the features, the hooks and the policy of the reviewer."""
+        features = self._features()
+        hooks = {
+            event: groups
+            for event, groups in raw(self._keys.hooks).items()
+            if event in HOOK_EVENTS
+        }
+        review: dict[str, str] = {}
+        if self._keys.guardian_policy_config:
+            review["policy"] = self._keys.guardian_policy_config
+        self._force(features=features, hooks=hooks, auto_review=review)
+        if features.get("plugins") is False:
+            layers = [each for each in self._layers.layers if each.name != "plugin"]
+            self._layers = replace(self._layers, layers=tuple(layers), plugins=())
+
+    def _disable_servers(self) -> None:
         """Disable servers that are not allowed, so that the configuration says so."""
         tables = self._layers.merged().get("mcp_servers", {})
         servers, _ = mcp_servers(
@@ -256,9 +262,30 @@ class _Required:
         held, notes = Requirements(file=self._file).held_servers(servers)
         self._notes += notes
         off = {"enabled": False, "required": False}
-        self._force(
-            mcp_servers={name: off for name in held if held[name] != servers[name]}
-        )
+        disabled = {name: off for name in held if held[name] != servers[name]}
+        self._force(mcp_servers=disabled)
+
+    def _hold_list(self, each: _List, merged: Mapping[str, Any]) -> None:
+        """Force an allowed value of a setting that has a list of them."""
+        listed: Sequence[str] | None = self._file.values.get(each.name)
+        if listed is None:
+            return
+        allowed = dict.fromkeys(listed)
+        if not allowed.keys().isdisjoint(_REVIEWERS):
+            allowed |= dict.fromkeys(_REVIEWERS)
+        allowed |= dict.fromkeys(each.always)
+        if not allowed:
+            raise _mistake(self._file, (each.name,), "names no value")
+        if merged.get(each.key, each.default) not in allowed:
+            self._fall_back(each.key, merged.get(each.key), list(allowed))
+
+    def _profile_in_force(self) -> tuple[str, FileRules]:
+        """Return the name and the rules of the administrator's profile; an empty name if none."""
+        _, profile = chosen_permissions(self._layers)
+        has_profiles = bool(self._keys.allowed_permission_profiles)
+        if not has_profiles or profile is None or not profile.decides:
+            return "", NO_RULES
+        return profile.name, profile.rules((self._layers.cwd, *profile.roots))
 
     def _force(self, path: Path | None = None, **values: Any) -> None:
         """Put the values that are not empty into a layer above all others."""
@@ -269,8 +296,7 @@ class _Required:
 
     def _setter(self, key: str, asked: Any) -> Path | None:
         """The path of the file that forbids this value."""
-        is_managed = key in self._managed and asked != self._managed[key]
-        if is_managed:
+        if key in self._managed and asked != self._managed[key]:
             return self._managed_path
         return self._file.path
 
@@ -291,6 +317,7 @@ class _Required:
         self._force(path, **{key: allowed[0]})
 
     def _features(self) -> dict[str, bool]:
+        """Return the pinned features; notes the names that are unknown."""
         pins = dict(self._keys.features)
         for name in sorted(pins.keys() - feature_names()):
             del pins[name]
@@ -302,6 +329,11 @@ class _Required:
         return pins
 
     def _denied(self) -> FileRules:
+        """Force the denials of files, and return them.
+
+        Raises:
+            ConfigError: a pattern cannot be used.
+        """
         key = ("permissions", "filesystem", "deny_read")
         patterns = self._keys.permissions.filesystem.deny_read or ()
         for number, pattern in enumerate(patterns):
@@ -314,11 +346,13 @@ class _Required:
                 text = "must be absolute or begin with `~/`"
             if text:
                 raise _mistake(self._file, (*key, str(number)), f"{pattern!r} {text}")
-        patterns = list(_in_homes(dict.fromkeys(patterns)))
-        self._force(protection=patterns and {"deny": patterns})
-        return denial_rules(patterns, key, (), self._layers.user_home)
+        denied = list(_in_homes(dict.fromkeys(patterns)))
+        if denied:
+            self._force(protection={"deny": denied})
+        return denial_rules(denied, key, (), self._layers.user_home)
 
     def _domains(self) -> DomainRules | None:
+        """Return the domain list; None if it is not enforced."""
         key = "experimental_network"
         network = self._keys.experimental_network
         is_enabled = network.enabled
@@ -343,6 +377,7 @@ class _Required:
         )
 
     def _approvals(self) -> list[str]:
+        """Return the allowed policies; empty: all are allowed."""
         allowed = self._keys.allowed_approval_policies
         managed = self._managed.get("approval_policy")
         if allowed == ():
@@ -353,11 +388,12 @@ class _Required:
             raise ConfigError(
                 f"{self._managed_path}: `approval_policy` must be a name here"
             )
-        if managed in (allowed or (managed,)) and managed:
+        if managed and (not allowed or managed in allowed):
             return [managed]
         return list(allowed or ())
 
     def _modes(self) -> list[SandboxMode]:
+        """Return the allowed modes, without regard to profiles and denials."""
         allowed = self._keys.allowed_sandbox_modes
         if allowed is None:
             allowed = get_args(SandboxMode)
@@ -366,95 +402,129 @@ class _Required:
                 self._file, ("allowed_sandbox_modes",), "must contain `read-only`"
             )
         managed = self._managed.get("sandbox_mode")
-        return [m for m in allowed if managed is None or m in {"read-only", managed}]
+        if managed is None:
+            return list(allowed)
+        return [mode for mode in allowed if mode in {"read-only", managed}]
 
-    def _profiles(self) -> set[SandboxMode]:
-        """Force an allowed permission profile. Returns the modes that allowed profiles can have."""
-        listed = self._values.get("allowed_permission_profiles")
-        own = {
-            name: {**table, "filesystem": _in_homes(table.get("filesystem", {}))}
-            for name, table in self._values.get("permissions", {}).items()
-            if name != "filesystem"
-        }
-        default = self._keys.default_permissions
-        if listed is None:
-            if own or default is not None:
-                if own:
-                    key = ("permissions", *list(own)[:1])
-                else:
-                    key = ("default_permissions",)
-                raise _mistake(self._file, key, "needs `allowed_permission_profiles`")
+    def _hold_profile(self) -> set[SandboxMode]:
+        """Force an allowed permission profile. Returns the modes that allowed profiles can have.
+
+        Raises:
+            ConfigError: the profiles in the file do not fit together.
+        """
+        own = self._own_profiles()
+        if not is_set(self._keys, "allowed_permission_profiles"):
+            self._require_no_profile(own)
             return set(get_args(SandboxMode))
-        allowed = [name for name, value in listed.items() if value]
-        for name in (
-            *listed,
-            *(table.get("extends", ":workspace") for table in own.values()),
-        ):
-            if name not in BUILT_IN and name not in own:
-                text = f"refers to undefined profile `{name}`"
-                raise _mistake(self._file, ("allowed_permission_profiles",), text)
-        if default not in allowed and (
-            default or not {":workspace", ":read-only"} <= {*allowed}
-        ):
-            text = "`default_permissions` must name one of them"
-            raise _mistake(self._file, ("allowed_permission_profiles",), text)
+        listed = self._keys.allowed_permission_profiles
+        allowed = [name for name, is_allowed in listed.items() if is_allowed]
+        self._require_known_profiles(own, allowed)
         # Profiles of the same names in other layers do not count.
         others = [_without_profiles(layer, own) for layer in self._layers.layers]
         self._layers = replace(self._layers, layers=tuple(others))
         self._force(permissions=own)
-        name, decides = chosen_profile(self._layers)
-        mode = self._layers.merged().get("sandbox_mode")
-        if not decides and mode is not None:
-            name = next(each for each, its in BUILT_IN.items() if its == mode)
+        name = self._asked_profile()
         if name not in allowed:
-            default = default or ":read-only"
+            default = self._keys.default_permissions or ":read-only"
             if name is not None:
                 self._notes.append(
                     f"Configured value for `permission_profile` is disallowed by requirements; falling back from"
                     f" `{name}` to required value `{default}` (set by {self._file.path})"
                 )
             self._force(default_permissions=default)
-        modes: set[Any] = {"read-only"}
+        modes: set[SandboxMode] = {"read-only"}
         modes.update(BUILT_IN[name] for name in allowed if name in BUILT_IN)
         chosen, _ = chosen_permissions(self._layers)
-        if chosen:
+        if chosen is not None:
             modes.add(chosen)
         return modes
 
-    def _mode(
+    def _own_profiles(self) -> dict[str, dict[str, Any]]:
+        """Return the tables of the profiles that the file defines."""
+        own: dict[str, dict[str, Any]] = {}
+        for name, table in raw(self._keys.permissions).items():
+            if name != "filesystem":
+                entries = _in_homes(table.get("filesystem", {}))
+                own[name] = {**table, "filesystem": entries}
+        return own
+
+    def _require_no_profile(self, own: Mapping[str, Any]) -> None:
+        """Raise a `ConfigError` if the file has profiles; it does not list the allowed ones."""
+        text = "needs `allowed_permission_profiles`"
+        for name in own:
+            raise _mistake(self._file, ("permissions", name), text)
+        if self._keys.default_permissions is not None:
+            raise _mistake(self._file, ("default_permissions",), text)
+
+    def _require_known_profiles(
+        self, own: Mapping[str, Mapping[str, Any]], allowed: Collection[str]
+    ) -> None:
+        """Raise a `ConfigError` unless all profiles are defined, and the default is allowed."""
+        key = ("allowed_permission_profiles",)
+        names = list(self._keys.allowed_permission_profiles)
+        names += [table.get("extends", ":workspace") for table in own.values()]
+        for name in names:
+            if name not in BUILT_IN and name not in own:
+                text = f"refers to undefined profile `{name}`"
+                raise _mistake(self._file, key, text)
+        default = self._keys.default_permissions
+        if default:
+            has_default = default in allowed
+        else:
+            # Without a default, both of these must be allowed.
+            has_default = {":workspace", ":read-only"} <= {*allowed}
+        if not has_default:
+            text = "`default_permissions` must name one of them"
+            raise _mistake(self._file, key, text)
+
+    def _asked_profile(self) -> str | None:
+        """Return the profile that the layers choose; a sandbox mode counts as a built-in one."""
+        name, decides = chosen_profile(self._layers)
+        mode = self._layers.merged().get("sandbox_mode")
+        if decides or mode is None:
+            return name
+        return next(built_in for built_in in BUILT_IN if BUILT_IN[built_in] == mode)
+
+    def _hold_mode(
         self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]
     ) -> None:
+        """Force an allowed sandbox mode.
+
+        Args:
+            asked: the configured approval policy.
+            approvals: the allowed policies; empty: all are allowed.
+
+        Raises:
+            ConfigError: the user asks for full access without approvals, and only one is allowed.
+        """
         mode, _ = chosen_permissions(self._layers)
         if mode == _FULL and asked == "never":
             never = '`approval_policy = "never"`'
             full = f'`sandbox_mode = "{_FULL}"`'
-            for used, refused, key, value, is_allowed in (
-                (never, full, "sandbox_mode", mode, mode in allowed),
-                (
-                    full,
-                    never,
-                    "approval_policy",
-                    asked,
-                    "never" in (approvals or [asked]),
-                ),
-            ):
-                if not is_allowed:
-                    text = f"{used} cannot be used because requirements do not allow {refused}"
-                    raise ConfigError(f"{text} (set by {self._setter(key, value)})")
+            if mode not in allowed:
+                raise self._conflict(never, full, self._setter("sandbox_mode", mode))
+            if approvals and asked not in approvals:
+                setter = self._setter("approval_policy", asked)
+                raise self._conflict(full, never, setter)
         if mode is not None and mode not in allowed:
             self._fall_back("sandbox_mode", mode, ["read-only"])
 
+    def _conflict(self, used: str, refused: str, setter: Path | None) -> ConfigError:
+        text = f"{used} cannot be used because requirements do not allow {refused}"
+        return ConfigError(f"{text} (set by {setter})")
+
 
 def _without_profiles(layer: Layer, names: Collection[str]) -> Layer:
+    """Return the layer without the profiles of these names."""
     tables = layer.values.get("permissions", {})
+    if not tables:
+        return layer
     kept = {name: table for name, table in tables.items() if name not in names}
-    if tables:
-        return replace(layer, values={**layer.values, "permissions": kept})
-    return layer
+    return replace(layer, values={**layer.values, "permissions": kept})
 
 
 def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries; those below `~` also for the home in the password database.
+    """Add each entry below `~` a second time, for the home in the password database.
 
     A user can choose `$HOME`, but not that one.
     """
@@ -471,20 +541,18 @@ def _check(file: Layer) -> None:
     """Raise a `ConfigError` for the first mistake in the file."""
     for problem in problems(file.values, RequirementKeys):
         raise _mistake(file, problem.key, problem.text)
-    for name, server in file.values.get("mcp_servers", {}).items():
-        if not server.get("identity"):
-            raise _mistake(
-                file, ("mcp_servers", name), "needs an `identity`: `command` or `url`"
-            )
-    for number, rule in enumerate(file.values.get("rules", {}).get("prefix_rules", ())):
+    keys = RequirementKeys(file.values)
+    for name, server in keys.mcp_servers.items():
+        if not raw(server.identity):
+            text = "needs an `identity`: `command` or `url`"
+            raise _mistake(file, ("mcp_servers", name), text)
+    for number, rule in enumerate(keys.rules.prefix_rules or ()):
         key = ("rules", "prefix_rules", str(number))
-        if not rule.get("pattern") or any(len(word) != 1 for word in rule["pattern"]):
-            raise _mistake(
-                file, key, "needs a `pattern`: words with `token` or `any_of`"
-            )
-        if "decision" not in rule or [] in (
-            word.get("any_of") for word in rule["pattern"]
-        ):
+        words = rule.pattern or ()
+        if not words or not all(len(raw(word)) == 1 for word in words):
+            text = "needs a `pattern`: words with `token` or `any_of`"
+            raise _mistake(file, key, text)
+        if rule.decision is None or any(word.any_of == () for word in words):
             raise _mistake(file, key, "needs a `decision`, and words in `any_of`")
 
 
@@ -493,6 +561,7 @@ def _mistake(
     key: KeyPath,
     text: str,
 ) -> ConfigError:
+    """Make an error about a key, with its place. `text` continues the name of the key."""
     where = file.where(key)
     return ConfigError(
         f"failed to parse requirements layer {where}: `{dotted(key)}` {text}"

@@ -1,6 +1,6 @@
-"""Reads the file of one agent role: TOML as in Codex, or Markdown as in Claude Code. LIGHT.
+"""Reads the file of one agent role. LIGHT.
 
-The Markdown files have front matter.
+The file is TOML as in Codex, or Markdown with front matter as in Claude Code.
 """
 
 import re
@@ -33,24 +33,22 @@ _OTHERS: Final = (
     "web_search",
     "request_user_input",
 )
+"""Our tools besides those of commands and of MCP servers."""
 _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead", "Skill"))
 """Tools of Claude Code for which models use commands here."""
+_RUNNING: Final = ("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS)
+_EDITING: Final = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+_RESOURCES: Final = ("ListMcpResourcesTool", "ReadMcpResourceTool")
 _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     **{name: frozenset((name,)) for name in _OTHERS},
     **dict.fromkeys(_READING, COMMAND_TOOLS | {"view_image"}),
     # A role has all of the command tools or none.
-    **dict.fromkeys(
-        ("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS), COMMAND_TOOLS
-    ),
-    **dict.fromkeys(
-        ("Edit", "Write", "MultiEdit", "NotebookEdit"), frozenset(("apply_patch",))
-    ),
+    **dict.fromkeys(_RUNNING, COMMAND_TOOLS),
+    **dict.fromkeys(_EDITING, frozenset(("apply_patch",))),
     **dict.fromkeys(("Task", "Agent"), AGENT_TOOLS),
     **dict.fromkeys(("WebSearch", "WebFetch"), frozenset(("web_search",))),
     **dict.fromkeys(("TodoWrite", "TodoRead"), frozenset(("update_plan",))),
-    **dict.fromkeys(
-        ("ListMcpResourcesTool", "ReadMcpResourceTool"), frozenset(RESOURCE_TOOLS)
-    ),
+    **dict.fromkeys(_RESOURCES, frozenset(RESOURCE_TOOLS)),
     "AskUserQuestion": frozenset(("request_user_input",)),
 }
 """The tools that a name in a role stands for. The name is one of ours or of Claude Code's."""
@@ -61,10 +59,11 @@ _SAME_MODEL: Final = frozenset(
 _NAME: Final = re.compile(r"\w[\w .:-]{0,63}")
 _NICKNAME: Final = re.compile(r"[A-Za-z0-9 _-]{1,64}")
 _MAX_DESCRIPTION: Final = 1024
-"""The length in characters, because the descriptions of all roles are part of every request."""
+"""The length limit in characters: the descriptions of all roles are part of every request."""
 _MARKDOWN: Final = frozenset(
     ("name", "description", "tools", "model", "isolation", "permissionMode", "color")
 )
+"""The known fields of Markdown files."""
 
 
 @frozen
@@ -97,7 +96,9 @@ class Role:
 def toml_role(
     text: str, path: Path, declared: Mapping[str, Any] | None = None
 ) -> tuple[Role, str]:
-    """Read a role; also returns its settings without effect, as a clause for the user after "has".
+    """Read a role from TOML; also returns a remark on its settings without effect.
+
+    The remark is to be read after "has"; it is empty if all settings have an effect.
 
     Args:
         declared: the table `[agents.NAME]`, with its `name`. A file that it declares need not have
@@ -128,7 +129,7 @@ def toml_role(
 
 
 def markdown_role(text: str, path: Path) -> tuple[Role, str]:
-    """Read a role from Markdown; the result is that of `toml_role`."""
+    """Read a role from Markdown; the result and the errors are those of `toml_role`."""
     fields, body = front_matter(text, path)
     if not fields:
         raise ConfigError(f"{path}:1: it has no front matter")
@@ -140,39 +141,44 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
         raise ConfigError(
             f"{path}: `disallowedTools` is not supported; list the others in `tools`"
         )
-    tools, reads_only, unknown = _tools(fields.get("tools"))
-    may_write = "apply_patch" in (tools or ()) or not reads_only
+    listed = _tools(fields.get("tools"))
+    may_edit = listed.allowed is not None and "apply_patch" in listed.allowed
+    may_write = may_edit or not listed.reads_only
+    sandbox_mode = None
+    if not may_write or fields.get("permissionMode") == "plan":
+        # A child without a tool that writes is told that it cannot write.
+        sandbox_mode = "read-only"
     role = Role(
         *_names({"name": path.stem, **fields}, path),
         instructions=_text(body),
         model=named_model(fields.get("model")),
-        # A child without a tool that writes is told that it cannot write.
-        sandbox_mode=None
-        if may_write and fields.get("permissionMode") != "plan"
-        else "read-only",
-        tools=tools,
-        reads_only=reads_only,
+        sandbox_mode=sandbox_mode,
+        tools=listed.allowed,
+        reads_only=listed.reads_only,
         isolation="worktree" if isolation else None,
         source=path,
     )
-    return role, _lacks(fields, _MARKDOWN, unknown)
+    return role, _lacks(fields, _MARKDOWN, listed.unknown)
 
 
 def _lacks(
     given: Iterable[str], known: Container[str], tools: Sequence[str] = ()
 ) -> str:
+    """Write the remark on settings without effect, and on unknown tools."""
+    parts: list[str] = []
     keys = [f"`{key}`" for key in given if key not in known]
     if keys:
-        parts = [f"settings without effect: {', '.join(keys)}"]
-    else:
-        parts = []
+        parts.append(f"settings without effect: {', '.join(keys)}")
     if tools:
-        parts += [f"unknown tools: {', '.join(tools)}"]
+        parts.append(f"unknown tools: {', '.join(tools)}")
     return "; ".join(parts)[:_MAX_DESCRIPTION]
 
 
 def named_model(value: str | None) -> str | None:
-    """The model that a Markdown file names; None for the session's, or a class of Claude models."""
+    """Return the model that a Markdown file names.
+
+    None stands for the session's model, which is also used for a class of Claude models.
+    """
     model = (_text(value) or "").removesuffix("[1m]")
     if model in _SAME_MODEL:
         return None
@@ -180,6 +186,7 @@ def named_model(value: str | None) -> str | None:
 
 
 def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:
+    """Return the name and the description. Raises a `ConfigError` if one is missing."""
     name = str(given.get("name", "")).strip()
     description = " ".join(str(given.get("description", "")).split())
     for key, value in (("name", name), ("description", description)):
@@ -212,22 +219,31 @@ def _nicknames(given: Iterable[str], path: Path) -> tuple[str, ...]:
 
 
 def _text(value: str | None) -> str | None:
+    """The text without the space around it; None if nothing is left."""
     return (value or "").strip() or None
 
 
-def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
-    """Read `tools: Read, Bash(git:*)`, with or without brackets.
+@frozen
+class _ListedTools:
+    """The tools that a role lists. The default stands for all tools."""
 
-    Returns the tools (None for all), True if commands may only read, and the unknown names.
-    """
+    allowed: frozenset[str] | None = None
+    """See `Role.tools`."""
+    reads_only: bool = False
+    """See `Role.reads_only`."""
+    unknown: Sequence[str] = ()
+
+
+def _tools(text: str | None) -> _ListedTools:
+    """Read `tools: Read, Bash(git:*)`, with or without brackets; None: there is no such field."""
     # A pattern without an end takes the rest of the text: if it were cut off, its name would allow
     # more.
     names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\)?)?", text or "")
     if text is None or "*" in names:
-        return None, False, []
+        return _ListedTools()
     tools: set[str] = set()
     unknown: list[str] = []
-    may_command = False
+    may_run_all = False
     for written in names:
         name, pattern, _ = written.partition("(")
         name = name.removeprefix("functions.")
@@ -235,12 +251,12 @@ def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
             tools |= _TOOLS[name]
             # `Bash(git diff:*)` allows some commands. We cannot tell which commands a shell runs,
             # but we can prevent them from writing.
-            may_command |= (
-                name not in _READING and "exec_command" in _TOOLS[name] and not pattern
-            )
+            if name in _RUNNING and not pattern:
+                may_run_all = True
         elif name.startswith(MCP_PREFIX):
             tools.add(name.removesuffix("*").rstrip("_"))
         else:
             tools.add(name)
             unknown.append(name)
-    return frozenset(tools), not may_command and "exec_command" in tools, unknown
+    reads_only = "exec_command" in tools and not may_run_all
+    return _ListedTools(frozenset(tools), reads_only, unknown)

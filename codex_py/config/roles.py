@@ -55,18 +55,17 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
     found: dict[str, Role] = {}
     warnings: list[str] = []
     seen: set[str] = set()
+    denials = denials_of(config.files)
     for path, folder, table in _definitions(config, environment, warnings):
-        # A table may name a file that is also found in a folder, and the project may lie in the
-        # home folder.
         try:
             real = os.path.realpath(path)
-            if real in seen:
-                continue
-            if denials_of(config.files).refuses(path):
+            # A table may name a file that is also found in a folder, and the project may lie in the
+            # home folder.
+            if real in seen or denials.refuses(path):
                 continue
             role, lacks = _read(path, folder, table)
         except (ConfigError, ValueError) as error:
-            # A ValueError: a path may contain a NUL.
+            # A path may contain a NUL, which is a ValueError.
             reason = str(error).removeprefix("Error loading config.toml: ")
             warnings.append(f"Ignoring malformed agent role definition: {reason}.")
             continue
@@ -90,23 +89,22 @@ def _definitions(
     """Yield all definitions of roles; for each name, the first one wins."""
     tables = list(_tables(config))
     folders = role_folders(config, environment)
+    of_project = [folder for folder in folders if folder.origin == "project"]
+    others = [folder for folder in folders if folder.origin != "project"]
     yield from (found for layer, found in tables if layer.name in _STRONG)
-    is_trusted = isinstance(config.project_trust, Trusted)
-    for folder in folders if is_trusted else ():
-        if folder.origin == "project":
+    if isinstance(config.project_trust, Trusted):
+        for folder in of_project:
             settings = folder.path.with_name("config.toml")
             yield from (found for layer, found in tables if layer.path == settings)
             yield from _in_folder(folder, warnings)
-    yield from (
-        found for layer, found in tables if layer.name not in {*_STRONG, "project"}
-    )
-    for folder in folders:
-        if folder.origin != "project":
-            yield from _in_folder(folder, warnings)
+    earlier = {*_STRONG, "project"}
+    yield from (found for layer, found in tables if layer.name not in earlier)
+    for folder in others:
+        yield from _in_folder(folder, warnings)
 
 
 def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
-    """Yield the roles of `[agents.NAME]`, each with the layer that decides."""
+    """Yield the roles of `[agents.NAME]`, each with the strongest layer that defines it."""
     for name, role in config.settings.agents.roles.items():
         table = raw(role)
         if "config_file" in table:
@@ -115,14 +113,16 @@ def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
             key = ("agents", name)
         layer = next(layer for layer in config.layers.layers if layer.sets(key))
         path = Path(os.path.normpath(table.get("config_file", layer.where(key))))
-        root, *_ = folders_between(config.project_root, config.cwd)
-        folder = Folder(path.parent, "project", root)
-        if layer.name != "project":
+        if layer.name == "project":
+            root = folders_between(config.project_root, config.cwd)[0]
+            folder = Folder(path.parent, "project", root)
+        else:
             folder = Folder(path.parent, "user")
         yield layer, (path, folder, {**table, "name": name})
 
 
 def _in_folder(folder: Folder, warnings: list[str]) -> Iterator[_Definition]:
+    """Yield the files of roles in a folder."""
     if folder.path.parent.name == ".claude":
         names = r"[^.].*\.md"
     else:
@@ -134,7 +134,7 @@ def _in_folder(folder: Folder, warnings: list[str]) -> Iterator[_Definition]:
 def _read(
     path: Path, folder: Folder, table: Mapping[str, Any] | None
 ) -> tuple[Role, str]:
-    """Read a role; see `toml_role` for the result."""
+    """Read a role; the result and the errors are those of `toml_role`."""
     if table is not None and "config_file" not in table:
         return toml_role("", path, table)
     if folder.root is not None and not path.is_relative_to(folder.root):

@@ -17,9 +17,7 @@ _WORDS: Final = {
     "no": "false",
     "None": None,
 }
-"""Values of other languages, with the TOML values that they mean."""
-
-
+"""Values of other languages, with the TOML values that they mean; None: TOML has no such value."""
 _CURLY_QUOTES: Final = ("\u201c", "\u201d", "\u2018", "\u2019", "\u00ab")
 
 
@@ -49,17 +47,18 @@ def explained(
 
 
 def _unquoted(value: str) -> str | None:
-    found = _BARE_VALUE.match(value)
-    if value[:1] in _CURLY_QUOTES:
+    """Explain why a value is not valid; None if it does not begin with a word or a curly quote."""
+    if value.startswith(_CURLY_QUOTES):
         return 'quotes must be plain ones: "…"'
+    found = _BARE_VALUE.match(value)
     if found is None:
         return None
     word = found[0]
     if word in _WORDS:
-        own = _WORDS[word]
-        if own:
-            return f"write `{own}`"
-        return "TOML has no value for nothing: leave the key out"
+        meant = _WORDS[word]
+        if meant is None:
+            return "TOML has no value for nothing: leave the key out"
+        return f"write `{meant}`"
     # The text itself is not shown: it may be a secret.
     return 'text needs quotes: "…"'
 
@@ -67,9 +66,10 @@ def _unquoted(value: str) -> str | None:
 def _conflict(before: str, row: str) -> str | None:
     """Explain why a key or table conflicts with those that the lines before it set."""
     lines = key_lines(before)
+    key = _parts(row)
     is_header = row.lstrip().startswith("[")
-    parts = _parts(row)
-    key = parts if is_header else (*open_table(before), *parts)
+    if not is_header:
+        key = (*open_table(before), *key)
     for length in range(len(key), 0, -1):
         first = lines.get(key[:length])
         if first is None:

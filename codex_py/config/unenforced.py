@@ -1,7 +1,7 @@
 """Finds protective settings that this version does not enforce.
 
-Each stops the start until it is accepted, because a user who sets one relies on it. When a version
-enforces one, its row in `_LACKS` and its place are removed.
+A user who sets one relies on it, so each stops the start until the user accepts that it is missing.
+When a version enforces one, its row in `_LACKS` and its lines in `_protections` are removed.
 """
 
 from collections.abc import Iterator
@@ -20,23 +20,22 @@ _LACKS: Final = {
         "commands are not given the environment of the shell's profile"
     ),
 }
-"""The missing protection, as a clause without a full stop, by its name in `allow_unenforced`."""
+"""The effect of each missing protection, as a clause, by its name in `allow_unenforced`."""
 PROTECTION_NAMES: Final = (*_LACKS, "permissions.network", "features.network_proxy")
-"""The same names, and those of protections that only some backends of the sandbox enforce."""
+"""The names in `_LACKS`, and those of protections that only some backends of the sandbox enforce."""
 
 
 def accepted_lacks(layers: Layers) -> set[str]:
-    """The names in `allow_unenforced`."""
-    return {
-        name
-        for layer in layers.layers
-        for name in layer.values.get("allow_unenforced", ())
-    }
+    """The names in the `allow_unenforced` of all layers; a project cannot set it."""
+    # Merging would replace one list by another.
+    accepted: set[str] = set()
+    for layer in layers.layers:
+        accepted.update(layer.values.get("allow_unenforced", ()))
+    return accepted
 
 
 def unenforced(layers: Layers) -> tuple[str, ...]:
-    """One sentence, with file and line, for each protection that is set and not accepted."""
-    # All layers count, because merging would replace one list by another. Projects cannot set it.
+    """One sentence, with file and line, for each missing protection that is set and not accepted."""
     accepted = accepted_lacks(layers)
     places: dict[str, str] = {}
     for name, key in _protections(layers):
@@ -59,13 +58,14 @@ def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
         "shell_environment_policy.experimental_use_profile",
     ]
     provider = values.get("model_provider", Settings.model_provider)
-    own = lookup(values, ("model_providers", provider, "requires_openai_auth"))
-    if values.get("forced_login_method") == "chatgpt" and (
-        own or provider == Settings.model_provider
-    ):
+    is_openai = provider == Settings.model_provider or lookup(
+        values, ("model_providers", provider, "requires_openai_auth")
+    )
+    if is_openai and values.get("forced_login_method") == "chatgpt":
         names.append("forced_login_method")
     for name in names:
-        match lookup(values, key := tuple(name.split("."))):
+        key = tuple(name.split("."))
+        match lookup(values, key):
             case None | False | {"enabled": False}:
                 pass
             case _:
