@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import mcp_types as types
 from mcp.shared.message import SessionMessage
@@ -53,12 +54,12 @@ class ClientMessages(IncomingMessages):
 
     def _refuse_unreadable(self, line: bytes) -> None:
         try:
-            decode_json(line.decode())
+            message = decode_json(line.decode())
         except (ValueError, RecursionError):
             self._refuse(None, types.PARSE_ERROR, "this is no JSON")
         else:
             text = "this is not a message of JSON-RPC"
-            self._refuse(None, types.INVALID_REQUEST, text)
+            self._refuse(_request_id(message), types.INVALID_REQUEST, text)
 
     def _refuse_long(self, request_id: int | None) -> None:
         text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
@@ -74,3 +75,14 @@ class ClientMessages(IncomingMessages):
         answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
         data = answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
         self._writer.write(data + b"\n")
+
+
+def _request_id(message: Any) -> int | str | None:
+    """The id under which the client waits for an answer; None if the message is no request or has no valid id."""
+    match message:
+        case {"method": _, "id": bool()}:
+            return None
+        case {"method": _, "id": int() | str() as request_id}:
+            return request_id
+        case _:
+            return None

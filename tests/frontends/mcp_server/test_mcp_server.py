@@ -6,6 +6,7 @@ Tests `frontends/mcp_server/client.py`, `frontends/mcp_server/mcp_server_command
 """
 
 import asyncio
+import itertools
 import json
 import signal
 import subprocess
@@ -618,7 +619,7 @@ def test_a_wrong_command_line_is_told_before_anything_is_served(
         (b"[]", -32600, None),
         (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', -32600, None),
         (b'{"jsonrpc":"2.0","id":1}', -32600, None),
-        (b'{"id":1,"method":5}', -32600, None),
+        (b'{"id":1,"method":5}', -32600, 1),
         (b'{"jsonrpc":"2.0","id":5,"method":"tools/list"}', -32600, 5),
         (b'{"jsonrpc":"2.0","id":"a","method":"tools/call"}', -32600, "a"),
         (b'{"jsonrpc":"2.0","id":5,"method":"no/such"}', -32600, 5),
@@ -632,7 +633,29 @@ def test_bad_input_before_the_handshake_is_one_error_and_the_next_line_counts(
     assert done.returncode == 0
     refused, shaken = map(json.loads, done.stdout.splitlines())
     assert (refused["id"], refused["error"]["code"]) == (number, code)
-    if number is not None:
-        told = "not initialized: send `initialize` first"
-        assert refused["error"]["message"] == told
+    told = ("not initialized", "this is not a message", "this is no JSON")
+    assert refused["error"]["message"].startswith(told)
     assert "result" in shaken
+
+
+def test_a_request_with_wrong_params_is_answered_under_its_id(place: Workplace) -> None:
+    """A client that gets no answer under its id waits for ever."""
+    methods = [
+        "tools/call",
+        "tools/list",
+        "ping",
+        "initialize",
+        "no/such",
+        "notifications/x",
+    ]
+    wrong = ["5", '"s"', "[]", "[1]", "true", r'{"a": "\ud800"}']
+    requests = [
+        f'{{"jsonrpc": "2.0", "id": "{number}", "method": "{method}", "params": {params}}}\n'
+        for number, (method, params) in enumerate(itertools.product(methods, wrong))
+    ]
+    stdin = lines(HANDSHAKE, INITIALIZED) + "".join(requests).encode()
+    done = run_codex_py(["mcp-server"], place.home, place.cwd, stdin=stdin)
+    assert done.returncode == 0
+    answers = [json.loads(line) for line in done.stdout.splitlines()][1:]
+    expected = [(str(number), -32600) for number in range(len(requests))]
+    assert [(each["id"], each["error"]["code"]) for each in answers] == expected
