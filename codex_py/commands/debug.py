@@ -73,16 +73,18 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
         resume_last=arguments.last,
         choices=choices,
     )
+    images = [Path(name).absolute() for name in arguments.image]
     request = next_request(
         config,
         target,
         prompt,
-        images=[Path(name).absolute() for name in arguments.image],
+        images=images,
         environment=environment,
         starts_servers=body,
     )
     seen, sent = asyncio.run(request)
-    return print_json(sent if body else seen, indent=2, ensure_ascii=False)
+    shown = sent if body else seen
+    return print_json(shown, indent=2, ensure_ascii=False)
 
 
 def run_wrappers(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -101,16 +103,16 @@ async def wrapper_report(config: Config, environment: Mapping[str, str]) -> str:
     """
     options = SessionOptions(ephemeral=True)
     async with made_session(config, options, environment=environment) as session:
-        return "\n".join(
-            [
-                _chain("A call of the model passes", call_wrappers(session)),
-                _chain("A request for an approval passes", approval_wrappers(session)),
-                _chain("A request to the model passes", request_wrappers(session)),
-            ]
-        )
+        chains = [
+            _chain("A call of the model passes", call_wrappers(session)),
+            _chain("A request for an approval passes", approval_wrappers(session)),
+            _chain("A request to the model passes", request_wrappers(session)),
+        ]
+    return "\n".join(chains)
 
 
 def _chain(title: str, wrappers: Sequence[Wrapper]) -> str:
+    """Describe the wrappers of one kind, outermost first, in lines under a title."""
     lines = [f"{title}, in this order:"]
     for number, wrapper in enumerate(wrappers, 1):
         lines.append(f"{number:>3}. {wrapper.name} ({wrapper.module})")
@@ -144,9 +146,8 @@ async def next_request(
         CodexError: the session cannot be opened, or the turn ended before its request.
     """
     capture = _Capture()
-    config = replace(
-        config, features=changed(config.features, hooks=False), notify=None
-    )
+    features = changed(config.features, hooks=False)
+    config = replace(config, features=features, notify=None)
     if not starts_servers:
         config = replace(config, mcp_servers={})
     options = replace(options, ephemeral=True, transport=capture)
@@ -158,29 +159,37 @@ async def next_request(
     opening = open_session(
         config, options, sink, environment=environment, extensions=[capture.feature]
     )
+    text = _NO_PROMPT if prompt is None else prompt
     async with opening as session:
-        text = _NO_PROMPT if prompt is None else prompt
         result = await session.run_turn(text, images=images)
     if capture.body is None:
         result.raise_for_error()
         raise CodexError("the turn ended before its first request", code="no_request")
     items = [json.loads(item) for item in capture.input]
     if prompt is None:
-        items = [
-            item
-            for item in items
-            if (found := prompt_of(item)) is None or found.text != _NO_PROMPT
-        ]
+        items = [item for item in items if not _is_placeholder(item)]
     return items, json.loads(capture.body)
 
 
+def _is_placeholder(item: Any) -> bool:
+    """True for the prompt that stands in for a missing one, without which no turn begins."""
+    prompt = prompt_of(item)
+    return prompt is not None and prompt.text == _NO_PROMPT
+
+
 class _Capture(httpx.AsyncBaseTransport):
-    """Keeps the first request instead of sending it, and ends the turn."""
+    """Keeps the first request instead of sending it, and ends the turn.
+
+    It is the transport of the session, and makes an extension that sees the items of the request.
+    """
 
     input: Sequence[EncodedItem] = ()
+    """The items of the first request, in the form of the Responses API."""
     body: bytes | None = None
+    """The bytes of the first request; None if there was none."""
 
     def feature(self, _: Thread) -> Extension:
+        """Make the extension that keeps `input`."""
         return Extension(wrap_model=self._wrap_model)
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:

@@ -21,12 +21,17 @@ from codex_py.streams.standard import print_out
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print name, stage and state of each feature. Returns the exit code."""
-    config = command_config(command_parser().parse_args(list(argv)), environment)
-    rows = (re.split(r"  +", line) for line in feature_lines())
-    return print_table(
-        (name, stage, str(_state(config, name, default == "true")).lower())
-        for name, stage, default in (row for row in rows if len(row) > 1)
-    )
+    options = command_parser().parse_args(list(argv))
+    config = command_config(options, environment)
+    rows: list[tuple[str, str, str]] = []
+    for line in feature_lines():
+        cells = re.split(r"  +", line)
+        is_row = len(cells) > 1
+        if is_row:
+            name, stage, default = cells
+            state = _state(config, name, default == "true")
+            rows.append((name, stage, str(state).lower()))
+    return print_table(rows)
 
 
 def run_enable(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -49,22 +54,22 @@ def _switch(
         raise CodexError(unknown_feature(name, known), code="feature")
     # Write nothing to a file that cannot be read.
     config = command_config(options, environment, warns=False)
-    key = ["features", name]
-    has_settings = isinstance(raw(config.features).get(name), Mapping)
-    if has_settings:
-        key.append("enabled")
-    set_in_config(config.home, tuple(key), value)
+    set_in_config(config.home, ("features", *_switch_key(config, name)), value)
     return print_out(f"{command.capitalize()}d feature `{name}` in config.toml.\n")
 
 
-def _state(
-    config: Config,
-    name: str,
-    default: bool,
-) -> bool:
-    features = raw(config.features)
-    is_table = isinstance(features.get(name), Mapping)
-    found = lookup(features, (name, "enabled") if is_table else (name,))
+def _state(config: Config, name: str, default: bool) -> bool:
+    """True if the configuration switches the feature on, or says nothing and it is on by
+    default."""
+    found = lookup(raw(config.features), _switch_key(config, name))
     if found is None:
         return default
     return found
+
+
+def _switch_key(config: Config, name: str) -> tuple[str, ...]:
+    """The key in `[features]` that switches a feature, which may have a table of settings."""
+    has_settings = isinstance(raw(config.features).get(name), Mapping)
+    if has_settings:
+        return name, "enabled"
+    return (name,)

@@ -7,6 +7,7 @@ from typing import Final
 
 from codex_py.app.stored_login import checked_key, remove_login, store_key, stored_login
 from codex_py.command_line.subcommand import command_config, command_parser
+from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.streams.standard import read_all, tell
 
@@ -32,23 +33,34 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             " or set OPENAI_API_KEY"
         )
     config = command_config(options, environment, warns=False)
-    if options.word is None:
-        store_key(config, _key_from_stdin())
-        tell(f"API key saved. {_CHECKED_LATER}")
-        return ExitCode.DONE
+    if options.word == "status":
+        return _print_status(config)
+    store_key(config, _key_from_stdin())
+    tell(f"API key saved. {_CHECKED_LATER}")
+    return ExitCode.DONE
+
+
+def _print_status(config: Config) -> int:
+    """Print the login. Returns the exit code, which is 0 if there is an API key."""
     login = stored_login(config)
-    if login:
-        tell(f"API key configured - {login}\n{_CHECKED_LATER}")
-        return ExitCode.DONE
-    tell("Not logged in" if login is None else _CHATGPT)
-    return ExitCode.TURN_FAILED
+    if login is None:
+        tell("Not logged in")
+        return ExitCode.TURN_FAILED
+    if not login:
+        tell(_CHATGPT)
+        return ExitCode.TURN_FAILED
+    tell(f"API key configured - {login}\n{_CHECKED_LATER}")
+    return ExitCode.DONE
 
 
 def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Remove the login. Returns the exit code."""
     options = command_parser().parse_args(list(argv))
     config = command_config(options, environment, warns=False)
-    tell("Successfully logged out" if remove_login(config) else "Not logged in")
+    if remove_login(config):
+        tell("Successfully logged out")
+    else:
+        tell("Not logged in")
     return ExitCode.DONE
 
 

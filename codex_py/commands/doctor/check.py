@@ -18,8 +18,9 @@ class CheckResult:
     summary: str
     """One clause, without a full stop."""
     remediation: str | None = None
-    """The advice in one sentence; None if nothing is wrong."""
+    """The advice, in whole sentences on lines of their own; None if nothing is wrong."""
     details: Details = field(default_factory=dict[str, "str | list[str]"])
+    """Facts by name, which `--all` and `--json` show."""
 
 
 @frozen
@@ -27,6 +28,7 @@ class Check:
     id: str
     """The id that Codex uses, if it has the same check."""
     category: str
+    """The word before the summary in the report."""
     run: Callable[[], CheckResult]
 
 

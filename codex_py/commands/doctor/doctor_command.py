@@ -10,7 +10,7 @@ from typing import Any
 from codex_py.app.user_programs import secret_names
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.subcommand import command_config, command_parser
-from codex_py.commands.doctor.check import Check, CheckResult, reported
+from codex_py.commands.doctor.check import Check, CheckResult, Details, reported
 from codex_py.commands.doctor.machine import machine_checks
 from codex_py.commands.doctor.setup import setup_checks
 from codex_py.config.paths import codex_home, user_home
@@ -26,12 +26,14 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "fail": "FAILED "}
 _COUNTED = {"ok": "ok", "warning": "warnings", "fail": "failed"}
 _INDENT = " " * 9
 _SHORTEST_SECRET = 8
+"""Shorter values of variables with keys are not hidden: they could be a part of any word."""
 _NETWORK = {
     "config.load",
     "auth.credentials",
     "network.env",
     "network.provider_reachability",
 }
+"""The checks that `--network-only` runs, by id."""
 
 
 def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -49,51 +51,69 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         checks = setup_checks(config, environment, asks_provider=options.provider)
         secrets = [environment.get(name, "") for name in secret_names(config)]
     checks += machine_checks(environment, home, working_folder("."))
-    reports = [
-        reported(each)
-        for each in checks
-        if not options.network_only or each.id in _NETWORK
-    ]
-    statuses = {report["status"] for report in reports}
-    worst = next(status for status in ("fail", "warning", "ok") if status in statuses)
+    if options.network_only:
+        checks = [check for check in checks if check.id in _NETWORK]
+    reports = [reported(check) for check in checks]
     if options.json:
-        facts = {
-            "schemaVersion": 1,
-            "generatedAt": f"{time.time():.0f}s since unix epoch",
-            "overallStatus": worst,
-            "codexVersion": f"codex-py {__version__}",
-            "checks": {report["id"]: report for report in reports},
-        }
-        text = json.dumps(facts, indent=2)
+        text = _json(reports)
     else:
         text = _text(reports, options.all)
     for secret in secrets:
         # No check prints a secret, but messages of other programs may.
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
-    return print_out(f"{text}\n") or (
-        ExitCode.TURN_FAILED if worst == "fail" else ExitCode.DONE
-    )
+    code = print_out(f"{text}\n")
+    if code == ExitCode.DONE and _worst_status(reports) == "fail":
+        return ExitCode.TURN_FAILED
+    return code
 
 
 def _home(environment: Mapping[str, str]) -> Path:
+    """The folder `$CODEX_HOME`; if it cannot be used, the home of the user."""
     try:
         return codex_home(environment)
     except ConfigError:
         return user_home(environment)
 
 
+def _worst_status(reports: Sequence[Mapping[str, Any]]) -> str:
+    statuses = {report["status"] for report in reports}
+    for status in ("fail", "warning"):
+        if status in statuses:
+            return status
+    return "ok"
+
+
+def _json(reports: Sequence[Mapping[str, Any]]) -> str:
+    facts = {
+        "schemaVersion": 1,
+        "generatedAt": f"{time.time():.0f}s since unix epoch",
+        "overallStatus": _worst_status(reports),
+        "codexVersion": f"codex-py {__version__}",
+        "checks": {report["id"]: report for report in reports},
+    }
+    return json.dumps(facts, indent=2)
+
+
 def _text(reports: Sequence[Mapping[str, Any]], shows_details: bool) -> str:
+    """Write a line for each report, with its advice under it, and a line with the counts."""
     lines: list[str] = []
     for report in reports:
+        mark = _MARKS[report["status"]]
         summary = on_one_line(report["summary"])
-        lines.append(f"{_MARKS[report['status']]}  {report['category']:<12}  {summary}")
+        lines.append(f"{mark}  {report['category']:<12}  {summary}")
         notes = (report["remediation"] or "").splitlines()
         if shows_details:
-            for name, value in report["details"].items():
-                values = [value] if isinstance(value, str) else value
-                notes += [f"{name}: {each}" for each in values]
+            notes += _detail_lines(report["details"])
         lines += [f"{_INDENT}{on_one_line(note)}" for note in notes]
     counts = Counter(report["status"] for report in reports)
-    count = ", ".join(f"{counts[status]} {name}" for status, name in _COUNTED.items())
-    return "\n".join([*lines, "", count])
+    totals = [f"{counts[status]} {name}" for status, name in _COUNTED.items()]
+    return "\n".join([*lines, "", ", ".join(totals)])
+
+
+def _detail_lines(details: Details) -> list[str]:
+    lines: list[str] = []
+    for name, value in details.items():
+        values = [value] if isinstance(value, str) else value
+        lines += [f"{name}: {each}" for each in values]
+    return lines

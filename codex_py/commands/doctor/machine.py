@@ -24,8 +24,10 @@ from codex_py.version import __version__
 
 _LIBRARIES: Final = ("httpx", "pydantic", "prompt-toolkit", "rich", "mcp")
 _OF_PYTHON: Final = ("PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE")
+"""Variables that let Python load modules from other places."""
 _GIB: Final = 1 << 30
 _LOW = 5 * _GIB
+"""The check warns below this number of free bytes."""
 _TOO_LOW = 1 * _GIB
 """The check fails below this number of free bytes, as in Codex."""
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -35,6 +37,8 @@ _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 def machine_checks(
     environment: Mapping[str, str], home: Path, cwd: Path
 ) -> list[Check]:
+    """The checks that need no configuration. `home`: `$CODEX_HOME`, or another folder in its
+    place."""
     return [
         Check("runtime.provenance", "runtime", lambda: _runtime(environment)),
         Check("git.environment", "git", lambda: _git(environment, home, cwd)),
@@ -52,12 +56,12 @@ def _runtime(environment: Mapping[str, str]) -> CheckResult:
         "platform": f"{sys.platform}-{platform.machine()}, {platform.release()}",
         "libraries": [f"{name} {version(name)}" for name in _LIBRARIES],
     }
-    text = (
-        f"codex-py {__version__} on Python {platform.python_version()}, {sys.platform}"
-    )
+    python = platform.python_version()
+    text = f"codex-py {__version__} on Python {python}, {sys.platform}"
     found = {name: environment[name] for name in _OF_PYTHON if environment.get(name)}
     if found:
-        text += f"; because of {' and '.join(found)}, Python may load modules from elsewhere before it starts"
+        names = " and ".join(found)
+        text += f"; because of {names}, Python may load modules from elsewhere before it starts"
         remedy = f"Unset it, or start `{sys.executable} -I -m codex_py`."
         return CheckResult("warning", text, remedy, details | found)
     return CheckResult("ok", text, details=details)
@@ -68,59 +72,65 @@ def _git(
     home: Path,
     cwd: Path,
 ) -> CheckResult:
-    details = {"repo root": str(project_root(cwd, (".git",)) or "none")}
+    root = project_root(cwd, (".git",)) or "none"
     try:
         git = find_git(programs_outside(home, environment, cwd), environment)
     except CodexError as error:
+        details = {"selected git": "none", "repo root": str(root)}
         remedy = "Install git, or put a folder of the system first on PATH."
-        return CheckResult(
-            "warning", str(error), remedy, {"selected git": "none", **details}
-        )
-    details = {"selected git": git.program, **details}
+        return CheckResult("warning", str(error), remedy, details)
+    details = {"selected git": git.program, "repo root": str(root)}
     return CheckResult("ok", "git was found; it was not run", details=details)
 
 
 def _disk(home: Path, cwd: Path) -> CheckResult:
-    places = {"CODEX_HOME available": home, "working directory available": cwd}
-    free = {
-        name: shutil.disk_usage(_existing(path)).free for name, path in places.items()
+    at_home = shutil.disk_usage(_existing(home)).free
+    here = shutil.disk_usage(_existing(cwd)).free
+    details = {
+        "CODEX_HOME available": _gib(at_home),
+        "working directory available": _gib(here),
     }
-    details = {name: f"{size / _GIB:.1f} GiB" for name, size in free.items()}
-    least = min(free.values())
-    text = f"{least / _GIB:.1f} GiB are free"
+    least = min(at_home, here)
+    text = f"{_gib(least)} are free"
     if least >= _LOW:
         return CheckResult("ok", text, details=details)
     status = "fail" if least < _TOO_LOW else "warning"
-    return CheckResult(
-        status, f"only {text}", "Make room: sessions and patches need it.", details
-    )
+    remedy = "Make room: sessions and patches need it."
+    return CheckResult(status, f"only {text}", remedy, details)
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.1f} GiB"
 
 
 def _existing(path: Path) -> Path:
+    """The path, or the nearest folder around it that exists."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _terminal(environment: Mapping[str, str]) -> CheckResult:
-    locales = (environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-    locale = next(filter(None, locales), "")
+    names = ("LC_ALL", "LC_CTYPE", "LANG")
+    locales = [environment[name] for name in names if environment.get(name)]
+    locale = locales[0] if locales else ""
     columns, lines = shutil.get_terminal_size()
     size = f"{columns}x{lines}"
     names = ("TERM", "COLORTERM", "NO_COLOR")
     details = {name: environment.get(name, "not set") for name in names}
-    details |= {"effective locale": locale or "not set", "terminal size": size}
+    details["effective locale"] = locale or "not set"
+    details["terminal size"] = size
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         details[f"{name} is terminal"] = str(os.isatty(fd)).lower()
     text = f"TERM={environment.get('TERM', '')}, {size}"
-    if os.isatty(1) and "utf" not in locale.lower():
+    if not os.isatty(1):
+        return CheckResult("ok", text, details=details)
+    if "utf" not in locale.lower():
+        text += ", and the locale is not UTF-8"
         remedy = "Set LANG to a locale with UTF-8, such as C.UTF-8."
-        return CheckResult(
-            "warning", f"{text}, and the locale is not UTF-8", remedy, details
-        )
-    if os.isatty(1) and environment.get("TERM", "dumb") == "dumb":
+        return CheckResult("warning", text, remedy, details)
+    if environment.get("TERM", "dumb") == "dumb":
+        text += ": colours and keys are not used"
         remedy = "Set TERM to the type of the terminal, such as xterm-256color."
-        return CheckResult(
-            "warning", f"{text}: colours and keys are not used", remedy, details
-        )
+        return CheckResult("warning", text, remedy, details)
     return CheckResult("ok", text, details=details)
 
 
@@ -131,81 +141,70 @@ def _network(environment: Mapping[str, str]) -> CheckResult:
             address = environment.get(name)
             if address:
                 details[name] = shown_url(address)
-    details |= {
-        name: environment[name] for name in _CERTIFICATES if environment.get(name)
-    }
+    files = {name: environment[name] for name in _CERTIFICATES if environment.get(name)}
+    details |= files
     proxies = proxies_from(environment)
-    for name in _CERTIFICATES:
-        path = environment.get(name)
-        if path and not os.access(path, os.R_OK):
-            return CheckResult(
-                "fail", f"{name} cannot be read", f"Correct or unset {name}.", details
-            )
-    problems = [] if proxies is None else proxies.problems()
+    for name, path in files.items():
+        if not os.access(path, os.R_OK):
+            remedy = f"Correct or unset {name}."
+            return CheckResult("fail", f"{name} cannot be read", remedy, details)
+    if proxies is None:
+        return CheckResult("ok", "connections are direct", details=details)
+    problems = proxies.problems()
     if problems:
         remedy = "Correct or unset it; requests to hosts that NO_PROXY names need none."
         return CheckResult("fail", "; ".join(problems), remedy, details)
-    if proxies is None:
-        text = "connections are direct"
-    else:
-        text = "connections go through a proxy"
-    return CheckResult("ok", text, details=details)
+    return CheckResult("ok", "connections go through a proxy", details=details)
 
 
 def sandbox_check(config: Config, environment: Mapping[str, str]) -> CheckResult:
+    """Check which backend confines commands here: the first one that works."""
     mode = config.sandbox_policy().mode
-    details = {"sandbox mode": mode}
     # A project must not bring a `bwrap` of its own.
-    search_path = (
-        user_programs(config, environment).environment(environment).get("PATH", "")
-    )
+    outside = user_programs(config, environment).environment(environment)
+    search_path = outside.get("PATH", "")
     works = None
+    problems: dict[str, str] = {}
     for backend in platform_backends(search_path, config.sandbox_limits):
-        why = problem(backend)
-        details[backend.name] = why or "works here"
-        if why is None:
+        why_not = problem(backend)
+        if why_not is None:
             works = backend.name
             break
+        problems[backend.name] = why_not
+    details = {"sandbox mode": mode, **problems}
+    if works is not None:
+        details[works] = "works here"
     if mode == "danger-full-access":
+        text = f"commands are not confined ({mode})"
         remedy = (
             "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
         )
-        return CheckResult(
-            "warning", f"commands are not confined ({mode})", remedy, details
-        )
+        return CheckResult("warning", text, remedy, details)
     if works is None:
+        text = "nothing on this machine can confine commands"
         remedy = (
             "Install bubblewrap, or let programs make user namespaces or use Landlock."
         )
-        return CheckResult(
-            "fail", "nothing on this machine can confine commands", remedy, details
-        )
-    if len(details) > 2:
-        why_not = "; --all says why not by a stronger backend"
-    else:
-        why_not = ""
-    return CheckResult(
-        "ok", f"commands are confined by `{works}` ({mode}){why_not}", details=details
-    )
+        return CheckResult("fail", text, remedy, details)
+    text = f"commands are confined by `{works}` ({mode})"
+    if problems:
+        text += "; --all says why not by a stronger backend"
+    return CheckResult("ok", text, details=details)
 
 
 def home_check(environment: Mapping[str, str], home: Path) -> CheckResult:
+    """Check whether `$CODEX_HOME` can be written, and its login only be read by the user."""
     details = {"CODEX_HOME": str(home), "HOME": str(user_home(environment))}
     if not home.exists():
-        return CheckResult(
-            "ok",
-            f"{home} is not there yet; the first session makes it",
-            details=details,
-        )
+        text = f"{home} is not there yet; the first session makes it"
+        return CheckResult("ok", text, details=details)
     details["mode"] = f"{home.stat().st_mode & 0o777:o}"
     if not os.access(home, os.W_OK | os.X_OK):
+        text = f"{home} cannot be written: no session is kept"
         remedy = f"Make {home} writable, or point CODEX_HOME to a folder of yours."
-        return CheckResult(
-            "warning", f"{home} cannot be written: no session is kept", remedy, details
-        )
+        return CheckResult("warning", text, remedy, details)
     login = home / "auth.json"
     if login.exists() and login.stat().st_mode & 0o077:
-        return CheckResult(
-            "warning", "others can read the stored login", f"chmod 600 {login}", details
-        )
+        text = "others can read the stored login"
+        return CheckResult("warning", text, f"chmod 600 {login}", details)
     return CheckResult("ok", f"{home} can be written", details=details)

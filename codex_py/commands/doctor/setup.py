@@ -23,13 +23,15 @@ from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
 _MOST_SESSIONS = 20
+"""The number of newest sessions that are read."""
 _LARGEST_SESSION = 2_000_000
-"""Only this number of newest sessions is read, without files of more than this number of bytes."""
+"""Files of more than this number of bytes are not read."""
 
 
 def setup_checks(
     config: Config, environment: Mapping[str, str], *, asks_provider: bool
 ) -> list[Check]:
+    """The checks that need the configuration. `asks_provider`: send a request to the model."""
     return [
         Check("config.load", "config", lambda: _configuration(config)),
         Check("auth.credentials", "auth", lambda: _key(config, environment)),
@@ -48,27 +50,21 @@ def setup_checks(
 
 
 def _configuration(config: Config) -> CheckResult:
-    layers = config.layers
     unused = [
-        f"{dotted(key)} ({layers.where(key)})"
+        f"{dotted(key)} ({config.layers.where(key)})"
         for key in unused_keys(raw(config.settings))
     ]
+    # `unused` says the same.
     warnings = [
         text for text in config.warnings if "no effect in this version" not in text
     ]
-    names: list[str] = []
-    for each in layers.layers:
-        if each.path:
-            names.append(f"{each.name}: {each.path}")
-        else:
-            names.append(each.name)
     requirements = "none"
     if config.requirements.file.values:
         requirements = str(config.requirements.file.path)
     details = {
         "CODEX_HOME": str(config.home),
         "cwd": str(config.cwd),
-        "layers, strongest first": list(dict.fromkeys(names)),
+        "layers, strongest first": _layer_names(config),
         "requirements": requirements,
         "model": config.model,
         "model provider": config.model_provider,
@@ -77,22 +73,30 @@ def _configuration(config: Config) -> CheckResult:
         "warnings": warnings,
     }
     if config.unenforced:
-        return CheckResult(
-            "fail", "no session starts", "\n".join(config.unenforced), details
-        )
+        remedy = "\n".join(config.unenforced)
+        return CheckResult("fail", "no session starts", remedy, details)
     if warnings:
         if len(warnings) == 1:
-            count = "a warning"
+            text = "loaded, with a warning"
         else:
-            count = f"{len(warnings)} warnings"
-        return CheckResult(
-            "warning", f"loaded, with {count}", "\n".join(warnings), details
-        )
+            text = f"loaded, with {len(warnings)} warnings"
+        return CheckResult("warning", text, "\n".join(warnings), details)
     if unused:
         text = f"loaded; {len(unused)} settings have no effect here"
     else:
         text = "loaded"
     return CheckResult("ok", text, details=details)
+
+
+def _layer_names(config: Config) -> list[str]:
+    """The layers of the configuration, each once, with their files."""
+    names: list[str] = []
+    for layer in config.layers.layers:
+        if layer.path:
+            names.append(f"{layer.name}: {layer.path}")
+        else:
+            names.append(layer.name)
+    return list(dict.fromkeys(names))
 
 
 def _key(config: Config, environment: Mapping[str, str]) -> CheckResult:
@@ -107,11 +111,11 @@ def _key(config: Config, environment: Mapping[str, str]) -> CheckResult:
     except ModelError as error:
         return CheckResult("fail", "there is no usable key", str(error), details)
     if key is None:
-        return CheckResult(
-            "ok", f"the provider {provider.id} needs no key", details=details
-        )
-    details |= {"source": key.source, "key": masked(key.value)}
-    return CheckResult("ok", f"{masked(key.value)} from {key.source}", details=details)
+        text = f"the provider {provider.id} needs no key"
+        return CheckResult("ok", text, details=details)
+    shown = masked(key.value)
+    details |= {"source": key.source, "key": shown}
+    return CheckResult("ok", f"{shown} from {key.source}", details=details)
 
 
 def _provider(
@@ -139,27 +143,26 @@ def _servers(config: Config, environment: Mapping[str, str]) -> CheckResult:
     wanted = {
         name: server for name, server in config.mcp_servers.items() if server.enabled
     }
-    problems = {
-        name: problem
-        for name, server in wanted.items()
-        if (problem := _problem(server, config.cwd, programs, environment))
-    }
+    if not wanted:
+        return CheckResult("ok", "none is configured")
+    problems: dict[str, str] = {}
+    for name, server in wanted.items():
+        problem = _problem(server, config.cwd, programs, environment)
+        if problem is not None:
+            problems[name] = problem
     details = {name: problems.get(name, "ready to be started") for name in wanted}
     if not problems:
-        if wanted:
-            text = f"{len(wanted)} configured, none was started"
-        else:
-            text = "none is configured"
+        text = f"{len(wanted)} configured, none was started"
         return CheckResult("ok", text, details=details)
     if any(wanted[name].required for name in problems):
         status = "fail"
     else:
         status = "warning"
-    remedy = "\n".join(f"{name}: {problem}." for name, problem in problems.items())
-    remedy += f"\n`codex-py mcp test {next(iter(problems))}` says more."
-    return CheckResult(
-        status, f"{len(problems)} of {len(wanted)} cannot start", remedy, details
-    )
+    text = f"{len(problems)} of {len(wanted)} cannot start"
+    advice = [f"{name}: {problem}." for name, problem in problems.items()]
+    first = next(iter(problems))
+    advice.append(f"`codex-py mcp test {first}` says more.")
+    return CheckResult(status, text, "\n".join(advice), details)
 
 
 def _problem(
@@ -168,6 +171,7 @@ def _problem(
     programs: UserPrograms,
     environment: Mapping[str, str],
 ) -> str | None:
+    """Say in a clause why a server cannot start; None if nothing is known. Starts nothing."""
     token = server.bearer_token_env_var
     if token is not None and not environment.get(token):
         return f"the variable {token} is not set"
@@ -190,15 +194,13 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> CheckResult:
     hooks = find_hooks(config, environment)
     details = {hook.key: hook.state for hook in hooks.found}
     if hooks.warnings:
-        return CheckResult(
-            "warning", "some are left out", "\n".join(hooks.warnings), details
-        )
+        remedy = "\n".join(hooks.warnings)
+        return CheckResult("warning", "some are left out", remedy, details)
     count = len(hooks.to_review)
     if count:
+        text = f"{count} new or changed: they do not run"
         remedy = "Review them with /hooks in the terminal."
-        return CheckResult(
-            "warning", f"{count} new or changed: they do not run", remedy, details
-        )
+        return CheckResult("warning", text, remedy, details)
     if details:
         text = f"{len(details)} found"
     else:
@@ -230,21 +232,20 @@ def _sessions(home: Path) -> CheckResult:
     # The paths of sessions sort by time.
     files = sorted((home / SESSIONS).rglob("rollout-*.jsonl"), reverse=True)
     newest = [path for path in files[:_MOST_SESSIONS] if path.is_file()]
+    if not newest:
+        return CheckResult("ok", "there are none yet")
     problems: list[str] = []
     for path in newest:
         if path.stat().st_size > _LARGEST_SESSION:
             continue
         try:
-            lines = read_session(path).damaged_lines
-            if lines:
-                text = f"{path} is resumed without its damaged lines: {lines}."
-                problems.append(text)
+            damaged = read_session(path).damaged_lines
         except CodexError as error:
             problems.append(str(error))
+            continue
+        if damaged:
+            problems.append(f"{path} is resumed without its damaged lines: {damaged}.")
     if problems:
         text = f"{len(problems)} of the newest {len(newest)} are damaged"
         return CheckResult("warning", text, "\n".join(problems))
-    return CheckResult(
-        "ok",
-        f"the newest {len(newest)} can be read" if newest else "there are none yet",
-    )
+    return CheckResult("ok", f"the newest {len(newest)} can be read")

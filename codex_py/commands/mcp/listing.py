@@ -56,6 +56,13 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             for name in servers
         ]
         return print_json(found, indent=2, ensure_ascii=False)
+    return _print_tables(servers, statuses)
+
+
+def _print_tables(
+    servers: Mapping[str, McpServerConfig], statuses: Mapping[str, AuthStatus]
+) -> int:
+    """Print a table of the servers that are commands, and one of those at addresses."""
     commands: list[Sequence[str]] = [
         ("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")
     ]
@@ -101,26 +108,7 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     for key in _LISTS:
         if key in given:
             facts[key] = ", ".join(given[key]) or "[]"
-    if server.command is not None:
-        facts |= {
-            "transport": "stdio",
-            "command": server.command,
-            "args": _words(server.args),
-        }
-        facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
-    else:
-        variables = [
-            f"{key}={value}" for key, value in sorted(server.env_http_headers.items())
-        ]
-        hidden = [f"{key}={_MASK}" for key in sorted(server.http_headers)]
-        facts |= {
-            "transport": "streamable_http",
-            "url": shown_url(server.url or ""),
-            "bearer_token_env_var": server.bearer_token_env_var or "-",
-            "http_headers": ", ".join(hidden) or "-",
-            "env_http_headers": ", ".join(variables) or "-",
-            "http_headers_helper": given.get("http_headers_helper") or "-",
-        }
+    facts |= _shown_transport(server, given)
     for key, seconds in _timeouts(server, given).items():
         if seconds is not None:
             facts[key] = f"{seconds:g}"
@@ -134,11 +122,39 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return print_out(text)
 
 
+def _shown_transport(
+    server: McpServerConfig, given: Mapping[str, Any]
+) -> dict[str, str]:
+    """The settings about the way to a server, as text without secrets. `given`: all its
+    settings."""
+    if server.command is not None:
+        return {
+            "transport": "stdio",
+            "command": server.command,
+            "args": _words(server.args),
+            "cwd": server.cwd or "-",
+            "env": _environment(server),
+        }
+    hidden = [f"{key}={_MASK}" for key in sorted(server.http_headers)]
+    variables = [
+        f"{key}={value}" for key, value in sorted(server.env_http_headers.items())
+    ]
+    return {
+        "transport": "streamable_http",
+        "url": shown_url(server.url or ""),
+        "bearer_token_env_var": server.bearer_token_env_var or "-",
+        "http_headers": ", ".join(hidden) or "-",
+        "env_http_headers": ", ".join(variables) or "-",
+        "http_headers_helper": given.get("http_headers_helper") or "-",
+    }
+
+
 def _settings(
     config: Config,
     name: str,
     *lists: str,
 ) -> dict[str, Any]:
+    """The settings of a server for `--json`. `lists`: the names of further settings to include."""
     server = config.mcp_servers[name]
     given = raw(config.settings.mcp_servers[name])
     transport: dict[str, Any]
@@ -160,9 +176,14 @@ def _settings(
             "env_http_headers": _sorted(given.get("env_http_headers")),
             "http_headers_helper": given.get("http_headers_helper"),
         }
-    facts = {"name": name, "enabled": server.enabled, "disabled_reason": None}
-    tools = {key: given.get(key) for key in lists}
-    return {**facts, "transport": transport, **tools, **_timeouts(server, given)}
+    return {
+        "name": name,
+        "enabled": server.enabled,
+        "disabled_reason": None,
+        "transport": transport,
+        **{key: given.get(key) for key in lists},
+        **_timeouts(server, given),
+    }
 
 
 def _timeouts(
@@ -199,10 +220,10 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser("--json")
     options, name, config = configured_server(parser, argv, environment, "test")
     status, warnings = asyncio.run(_tried(config, name, environment))
-    # The error is printed separately.
-    warnings = [
-        warning for warning in warnings if not warning.startswith(status.error or "\0")
-    ]
+    if status.error:
+        # The error is printed separately.
+        error = status.error
+        warnings = [text for text in warnings if not text.startswith(error)]
     advice = _advice(config.mcp_servers[name], status, has_noise=bool(warnings))
     if status.state == "ready":
         code = ExitCode.DONE
@@ -223,12 +244,16 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 async def _tried(
     config: Config, name: str, environment: Mapping[str, str]
 ) -> tuple[McpServerStatus, list[str]]:
+    """Start and stop a server. Returns its status while it ran, and the warnings about it."""
     warnings: list[str] = []
-    alone = replace(
-        config, mcp_servers={name: replace(config.mcp_servers[name], enabled=True)}
-    )
+    server = replace(config.mcp_servers[name], enabled=True)
     setup = SessionSetup(
-        alone, SessionOptions(), environment, None, DecliningElicitor(), warnings.append
+        replace(config, mcp_servers={name: server}),
+        SessionOptions(),
+        environment,
+        None,
+        DecliningElicitor(),
+        warnings.append,
     )
     servers = McpFeature(setup)
     servers.start()
@@ -241,13 +266,16 @@ async def _tried(
 
 
 def _report(status: McpServerStatus) -> str:
+    """Describe a server that is ready: its program, its times and its tools."""
     count = len(status.tools)
     tools = "1 tool" if count == 1 else f"{count} tools"
+    connect_s = status.connect_s or 0
+    list_s = status.list_s or 0
     lines = [
         f"{status.name}: ready, {tools}",
         f"  server: {on_one_line(status.software or '-')}",
         f"  protocol: {on_one_line(status.protocol_version or '-')}",
-        f"  started in {status.connect_s or 0:.2f} s, listed its tools in {status.list_s or 0:.2f} s",
+        f"  started in {connect_s:.2f} s, listed its tools in {list_s:.2f} s",
     ]
     rows = [
         (on_one_line(tool.name), _first_line(tool.description)) for tool in status.tools
@@ -259,6 +287,9 @@ def _report(status: McpServerStatus) -> str:
 def _facts(
     status: McpServerStatus, warnings: Sequence[str], advice: str | None
 ) -> dict[str, Any]:
+    tools = [
+        {"name": tool.name, "description": tool.description} for tool in status.tools
+    ]
     return {
         "name": status.name,
         "ready": status.state == "ready",
@@ -266,10 +297,7 @@ def _facts(
         "protocol_version": status.protocol_version,
         "connect_sec": _rounded(status.connect_s),
         "list_sec": _rounded(status.list_s),
-        "tools": [
-            {"name": tool.name, "description": tool.description}
-            for tool in status.tools
-        ],
+        "tools": tools,
         "warnings": list(warnings),
         "failure": status.failure,
         "error": status.error,
@@ -315,4 +343,6 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def _first_line(description: str) -> str:
-    return cut(on_one_line(description.strip().partition("\n")[0]), _DESCRIPTION_CHARS)
+    """The first line of a tool's description, of which no more than 100 characters are shown."""
+    line = description.strip().partition("\n")[0]
+    return cut(on_one_line(line), _DESCRIPTION_CHARS)

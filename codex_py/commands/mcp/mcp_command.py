@@ -41,9 +41,10 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise CodexError(f"invalid server name '{name}' ({allowed})", code="mcp")
     # Write nothing to a file that cannot be read back.
     command_config(options, environment)
-    replaced = put_server(codex_home(environment), name, table)
-    earlier = ", in place of the earlier one" if replaced else ""
-    text = f"Added global MCP server '{name}'{earlier}.\n"
+    text = f"Added global MCP server '{name}'"
+    if put_server(codex_home(environment), name, table):
+        text += ", in place of the earlier one"
+    text += ".\n"
     if options.url is not None and options.bearer_token_env_var is None:
         text += f"MCP server may or may not require login. Run `codex-py mcp login {name}` to login.\n"
     return print_out(text)
@@ -58,35 +59,46 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _table(options: argparse.Namespace, command: Sequence[str]) -> dict[str, Any]:
-    table: dict[str, Any]
-    if options.url is not None:
-        if command:
-            raise UsageError("--url and a command exclude each other")
-        if options.env:
-            raise UsageError("--env is for a server that is a command, not for --url")
-        problem = url_problem(options.url)
-        if problem is not None:
-            raise UsageError(f"--url {problem}")
-        table = {key: getattr(options, key) for key in ("url", *_OF_ADDRESS)}
-        client_id = table.pop("oauth_client_id")
-        if client_id is not None:
-            table["oauth"] = {"client_id": client_id}
-    else:
-        for option in _OF_ADDRESS:
-            if getattr(options, option) is not None:
-                name = option.replace("_", "-")
-                raise UsageError(f"--{name} is for a server at an address: --url")
-        if not command:
-            raise UsageError(f"say how to reach it: {_USAGE}")
-        table = {"command": command[0]}
-        if command[1:]:
-            table["args"] = list(command[1:])
-        if options.env:
-            table["env"] = dict(options.env)
+    """The settings of the server, for the file. Raises a `UsageError` for a bad combination."""
+    if options.url is None:
+        return _command_table(options, command)
+    if command:
+        raise UsageError("--url and a command exclude each other")
+    if options.env:
+        raise UsageError("--env is for a server that is a command, not for --url")
+    problem = url_problem(options.url)
+    if problem is not None:
+        raise UsageError(f"--url {problem}")
+    table = {
+        "url": options.url,
+        "bearer_token_env_var": options.bearer_token_env_var,
+        "oauth_resource": options.oauth_resource,
+    }
+    if options.oauth_client_id is not None:
+        table["oauth"] = {"client_id": options.oauth_client_id}
     return {key: value for key, value in table.items() if value is not None}
 
 
+def _command_table(
+    options: argparse.Namespace, command: Sequence[str]
+) -> dict[str, Any]:
+    for option in _OF_ADDRESS:
+        if getattr(options, option) is not None:
+            name = option.replace("_", "-")
+            raise UsageError(f"--{name} is for a server at an address: --url")
+    if not command:
+        raise UsageError(f"say how to reach it: {_USAGE}")
+    program, *args = command
+    table: dict[str, Any] = {"command": program}
+    if args:
+        table["args"] = args
+    if options.env:
+        table["env"] = dict(options.env)
+    return table
+
+
 def _variable(text: str) -> tuple[str, str]:
+    """Parse `KEY=VALUE`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form KEY=VALUE")
@@ -123,8 +135,10 @@ def configured_server(
     if options.name not in config.mcp_servers:
         # The words are Codex's.
         raise CodexError(f"No MCP server named '{options.name}' found.", code="mcp")
-    wanted = {options.name: replace(config.mcp_servers[options.name], enabled=True)}
     if command in {"login", "test"}:
-        for refusal in config.requirements.held_servers(wanted)[1]:
-            raise ConfigError(refusal)
+        # These two work with a server that is switched off too.
+        server = replace(config.mcp_servers[options.name], enabled=True)
+        _, refusals = config.requirements.held_servers({options.name: server})
+        if refusals:
+            raise ConfigError(refusals[0])
     return options, options.name, config

@@ -49,14 +49,12 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = command_config(options, environment, warns=False)
     with workspace(config.home) as made:
         source = read_source(source_name, options.ref, made, config, environment)
+        folder = plugins_folder(config.home)
         try:
-            plugin = read_plugin(
-                plugins_folder(config.home), source.files, source.origin
-            )
+            plugin = read_plugin(folder, source.files, source.origin)
         except ValueError as error:
-            raise CodexError(
-                f"{source_name} cannot be added: {error}", code="plugin"
-            ) from error
+            text = f"{source_name} cannot be added: {error}"
+            raise CodexError(text, code="plugin") from error
         require_new(config.home, plugin.name)
         config = _with(config, plugin)
         for line in _description(config, plugin, environment):
@@ -74,7 +72,8 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Remove a plugin. Returns the exit code."""
     options = command_parser("name").parse_args(list(argv))
     name = required(options.name, "plugin: codex-py plugin remove NAME")
-    if not remove(command_config(options, environment, warns=False).home, name):
+    config = command_config(options, environment, warns=False)
+    if not remove(config.home, name):
         raise _unknown(name)
     return print_out(f"Removed the plugin {name}.\n")
 
@@ -82,11 +81,12 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all plugins, sorted by name. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
-    plugins = find_plugins(command_config(options, environment, warns=False).home)
-    entries: list[dict[str, Any]] = [
-        {**{key: getattr(plugin, key) for key in _SUMMARY}, "error": None}
-        for plugin in plugins.found
-    ]
+    config = command_config(options, environment, warns=False)
+    plugins = find_plugins(config.home)
+    entries: list[dict[str, Any]] = []
+    for plugin in plugins.found:
+        summary = {key: getattr(plugin, key) for key in _SUMMARY}
+        entries.append({**summary, "error": None})
     entries += [{"name": name, "error": why} for name, why in plugins.unusable.items()]
     entries.sort(key=lambda entry: entry["name"])
     if options.json:
@@ -114,11 +114,13 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     why = plugins.unusable.get(name)
     if why is not None:
         raise CodexError(f"the plugin {name} is not used: {why}", code="plugin")
-    found = [plugin for plugin in plugins.found if plugin.name == name]
-    if not found:
+    found = {plugin.name: plugin for plugin in plugins.found}
+    plugin = found.get(name)
+    if plugin is None:
         raise _unknown(name)
-    lines = _description(_with(config, found[0]), found[0], environment)
-    return print_out("".join(f"{on_one_line(line)}\n" for line in lines))
+    description = _description(_with(config, plugin), plugin, environment)
+    lines = [f"{on_one_line(line)}\n" for line in description]
+    return print_out("".join(lines))
 
 
 def _with(config: Config, plugin: Plugin) -> Config:
@@ -129,84 +131,109 @@ def _with(config: Config, plugin: Plugin) -> Config:
 def _description(
     config: Config, plugin: Plugin, environment: Mapping[str, str]
 ) -> Iterator[str]:
-    """Lines about a plugin, including everything that it would run. `config`: see `_with`."""
-    author = f", by {plugin.author}" if plugin.author else ""
+    """Yield lines about a plugin, with all that it would run. `config`: see `_with`."""
     name = f"{plugin.name} {plugin.version}".rstrip()
-    yield f"{name}{author}: {plugin.description or 'no description'}"
-    yield f"from {plugin.source}{plugin.commit and f' at {plugin.commit}'}"
+    if plugin.author:
+        name += f", by {plugin.author}"
+    yield f"{name}: {plugin.description or 'no description'}"
+    if plugin.commit:
+        yield f"from {plugin.source} at {plugin.commit}"
+    else:
+        yield f"from {plugin.source}"
     yield "It runs with your rights, outside of the sandbox:"
-    hooks = [_hook_line(hook) for hook in _hooks(config, plugin, environment)]
-    servers = [_server_line(name, table) for name, table in plugin.servers.items()]
-    yield from (f"  {line}" for line in (*hooks, *servers) or ("nothing",))
+    runs = [_hook_line(hook) for hook in _hooks(config, plugin, environment)]
+    runs += [_server_line(name, table) for name, table in plugin.servers.items()]
+    yield from _indented(runs)
     yield "It tells the model:"
-    roles = find_roles(config, environment)
-    skills = find_skills(config, environment)
-    texts = [
-        f"agent {role.name}, with {_named_tools(role.tools)}: {role.description}"
-        for role in roles.found.values()
-        if role.source in plugin.agents
-    ]
-    texts += [
-        f"skill ${skill.name}: {skill.description}"
-        for skill in skills.found
-        if skill.path in plugin.skills
-    ]
-    texts += [f"command /{plugin.name}:{name}" for name in plugin.commands]
-    yield from (f"  {line}" for line in texts or ("nothing",))
-    faults = (
+    yield from _indented(_model_lines(config, plugin, environment))
+    for fault in _faults(config, environment):
+        if str(plugin.root) in fault:
+            yield f"Mistake in it: {fault}"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    """The lines with two spaces before each; without lines, the word `nothing`."""
+    return [f"  {line}" for line in lines or ("nothing",)]
+
+
+def _model_lines(
+    config: Config, plugin: Plugin, environment: Mapping[str, str]
+) -> list[str]:
+    """The lines about the agents, skills and commands of a plugin."""
+    lines: list[str] = []
+    for role in find_roles(config, environment).found.values():
+        if role.source in plugin.agents:
+            tools = _named_tools(role.tools)
+            lines.append(f"agent {role.name}, with {tools}: {role.description}")
+    skills = find_skills(config, environment).found
+    own_skills = [skill for skill in skills if skill.path in plugin.skills]
+    lines += [f"skill ${skill.name}: {skill.description}" for skill in own_skills]
+    lines += [f"command /{plugin.name}:{name}" for name in plugin.commands]
+    return lines
+
+
+def _faults(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """The warnings about all files that plugins, the user and the project may have."""
+    return [
         *find_hooks(config, environment).warnings,
-        *roles.warnings,
-        *skills.warnings,
-    )
-    faults += find_custom_prompts(config, environment).warnings
-    yield from (
-        f"Mistake in it: {fault}" for fault in faults if str(plugin.root) in fault
-    )
+        *find_roles(config, environment).warnings,
+        *find_skills(config, environment).warnings,
+        *find_custom_prompts(config, environment).warnings,
+    ]
 
 
 def _hook_line(hook: Hook) -> str:
-    matcher = f" ({hook.matcher})" if hook.matcher else ""
     if hook.kind == "command":
-        what = hook.command
+        action = hook.command
     else:
-        what = f"the tool {hook.server}/{hook.tool}"
+        action = f"the tool {hook.server}/{hook.tool}"
     # Otherwise, lines below a comment would look like a part of it.
-    what = what.replace("\n", " \u23ce ")
-    return f"hook {hook.event}{matcher}: {what}"
+    action = action.replace("\n", " \u23ce ")
+    if hook.matcher:
+        return f"hook {hook.event} ({hook.matcher}): {action}"
+    return f"hook {hook.event}: {action}"
 
 
 def _server_line(name: str, table: Mapping[str, Any]) -> str:
+    """Say how a server is reached, and which variables of the user it gets. `table`: its
+    settings."""
+    line = f"MCP server {name}: {table.get('url') or _server_command(table)}"
     variables = [
         *table.get("env_vars", ()),
         *table.get("env_http_headers", {}).values(),
-        *filter(None, [table.get("bearer_token_env_var")]),
     ]
-    own = {
-        k: v
-        for k, v in table.get("env", {}).items()
-        if k not in plugin_variables(Path())
-    }
-    words = [
-        *(f"{k}={v}" for k, v in own.items()),
-        table.get("command", ""),
-        *table.get("args", ()),
-    ]
-    # The server's program may be found in that folder.
-    place = f", in {table['cwd']}" if "cwd" in table else ""
-    what = table.get("url") or shlex.join(words) + place
+    if table.get("bearer_token_env_var"):
+        variables.append(table["bearer_token_env_var"])
     if variables:
-        what += f", which gets {', '.join(map(str, variables))} of your environment"
-    return f"MCP server {name}: {what}"
+        names = ", ".join(str(variable) for variable in variables)
+        line += f", which gets {names} of your environment"
+    return line
+
+
+def _server_command(table: Mapping[str, Any]) -> str:
+    given = plugin_variables(Path())
+    words: list[str] = []
+    for name, value in table.get("env", {}).items():
+        if name not in given:
+            words.append(f"{name}={value}")
+    words += [table.get("command", ""), *table.get("args", ())]
+    command = shlex.join(words)
+    if "cwd" in table:
+        # The server's program may be found in that folder.
+        command += f", in {table['cwd']}"
+    return command
 
 
 def _hooks(
     config: Config, plugin: Plugin, environment: Mapping[str, str]
 ) -> list[Hook]:
+    """The hooks of a plugin. `config`: see `_with`."""
     found = find_hooks(config, environment).found
     return [hook for hook in found if hook.source in plugin.hooks]
 
 
 def _agreed() -> bool:
+    """Ask the user on the terminal. Raises a `UsageError` if standard input is none."""
     if not os.isatty(0):
         raise UsageError(
             "nobody can be asked here whether to trust the plugin; to add it, pass --yes"
