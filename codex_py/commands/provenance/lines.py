@@ -8,7 +8,7 @@ recognized by their text, if enough of it is in one piece.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 from math import inf
@@ -61,6 +61,7 @@ class FileStep(NamedTuple):
     author: LineAuthor | None
 
     def mapped(self, change: Callable[[list[bytes]], list[bytes]]) -> "FileStep":
+        """Copy the step with other lines. `change` gets the old ones and the new ones."""
         step = self
         if step.old is not None:
             step = step._replace(old=change(step.old))
@@ -70,14 +71,20 @@ class FileStep(NamedTuple):
 
 
 class _Version(NamedTuple):
+    """The lines of a file, and a mark for each."""
+
     number: float
+    """The number of the journal's entry after which the file had these lines."""
     lines: list[bytes]
     marks: list[Mark]
 
 
 class _Piece(NamedTuple):
+    """Neighbouring lines that a turn wrote."""
+
     author: LineAuthor
     number: float
+    """The number of the journal's entry."""
     step: FileStep
     lines: list[bytes]
 
@@ -85,7 +92,8 @@ class _Piece(NamedTuple):
 def as_lines(data: bytes) -> list[bytes]:
     """Split into lines without their line endings, which git may convert."""
     lines = data.split(b"\n")
-    lines = lines if lines[-1] else lines[:-1]
+    if not lines[-1]:
+        lines.pop()
     if b"\r" in data:
         return [line.removesuffix(b"\r") for line in lines]
     return lines
@@ -132,23 +140,15 @@ class FileHistories:
             found.append((step, base, places))
         for step, base, places in found:
             new = step.new or []
-            marks: list[Mark | None] = []
-            for line, place in zip(new, places, strict=True):
-                if place >= 0:
-                    marks.append(base.marks[place])
-                elif removed.get(line):
-                    marks.append(removed[line].pop())
-                else:
-                    marks.append(None)
+            marks = _carried_marks(new, base, places, removed)
             if since < number:
                 by_parts = self._version(step.path, new, inf, number).marks
                 for index, mark in enumerate(by_parts):
                     if marks[index] is None and self._is_of_parts(mark, since, until):
                         marks[index] = mark
             whole = list(self._claimed(number, step, marks))
-            self._versions.setdefault(step.path, []).append(
-                _Version(number, new, whole)
-            )
+            version = _Version(number, new, whole)
+            self._versions.setdefault(step.path, []).append(version)
 
     def _is_of_parts(
         self,
@@ -169,10 +169,13 @@ class FileHistories:
 
     def is_source(self, step: FileStep, unknown: set[bytes]) -> bool:
         """True if these unknown lines may come from this step, which changed another file."""
-        new = unknown.intersection(step.new or ())
-        is_piece = sum(map(_weight, new.difference(step.old or ()))) >= _FOUND_ELSEWHERE
-        is_half = 2 * len(new) >= len(unknown) > 0
-        return is_piece or (is_half and self._current(step.path) is None)
+        there = unknown.intersection(step.new or ())
+        added = there.difference(step.old or ())
+        if sum(map(_weight, added)) >= _FOUND_ELSEWHERE:
+            return True
+        # The file may have been renamed.
+        is_half = bool(unknown) and 2 * len(there) >= len(unknown)
+        return is_half and self._current(step.path) is None
 
     def authors(
         self, path: str, lines: list[bytes], until: float = inf
@@ -190,16 +193,7 @@ class FileHistories:
             self._author(path, line, mark, until)
             for line, mark in zip(lines, marks, strict=True)
         ]
-        # A repeated line is a turn's only in a piece with a distinctive line that occurs once.
-        counts = Counter(lines)
-        is_sure = [counts[line] == 1 and _weight(line) >= _DISTINCT for line in lines]
-        turns = [author and (author.thread_id, author.turn) for author in authors]
-        numbers = range(len(lines))
-        for _, group in groupby(numbers, key=turns.__getitem__):
-            piece = list(group)
-            if not any(is_sure[number] for number in piece):
-                for number in piece:
-                    authors[number] = None
+        _drop_unsure(lines, authors)
         return authors
 
     def _author(
@@ -222,24 +216,18 @@ class FileHistories:
             each for each in self._versions.get(path, ()) if each.number < before
         ]
         if not versions and lines:
-            last = [
-                (name, found[-1])
-                for name, found in self._versions.items()
-                if name != path
-            ]
-            alike = (
-                (n, each) for n, each in last if _likeness(each.lines, lines) >= _ALIKE
-            )
-            versions = [each for name, each in alike if self._current(name) is None]
+            versions = self._under_old_names(path, lines)
         if not versions:
             return _Version(number, lines, [FirstSeen(number)] * len(lines))
         best = versions[-1]
         if best.lines == lines:
             return _Version(number, lines, list(best.marks))
         if len(versions) > 1:
-            best = max(
-                versions, key=lambda each: (_likeness(each.lines, lines), each.number)
-            )
+
+            def rank(version: _Version) -> tuple[float, float]:
+                return _likeness(version.lines, lines), version.number
+
+            best = max(versions, key=rank)
         marks: list[Mark] = []
         for place in aligned(best.lines, lines):
             if place >= 0:
@@ -247,6 +235,17 @@ class FileHistories:
             else:
                 marks.append(FirstSeen(number))
         return _Version(number, lines, marks)
+
+    def _under_old_names(self, path: str, lines: list[bytes]) -> list[_Version]:
+        """The last versions of other files that are like these lines, and are not there now."""
+        found: list[_Version] = []
+        for name, versions in self._versions.items():
+            last = versions[-1]
+            if name == path or _likeness(last.lines, lines) < _ALIKE:
+                continue
+            if self._current(name) is None:
+                found.append(last)
+        return found
 
     def _claimed(
         self, number: int, step: FileStep, marks: Sequence[Mark | None]
@@ -282,14 +281,12 @@ class FileHistories:
             }
             if missing.isdisjoint(written):
                 continue
-            near = aligned(version.lines, lines)
-            for n, place in enumerate(near):
-                if place < 0:
+            places = aligned(version.lines, lines)
+            for n, place in enumerate(places):
+                if place < 0 or not _has_neighbour(places, n):
                     continue
                 mark = version.marks[place]
-                beside = place > 0 and near[max(0, n - 1)] == place - 1
-                beside |= near[n + 1 : n + 2] == [place + 1]
-                if beside and mark not in alive and self._is_later(marks[n], mark):
+                if mark not in alive and self._is_later(marks[n], mark):
                     marks[n] = mark
                     alive.add(mark)
             missing = _unmarked(lines, marks)
@@ -307,29 +304,49 @@ class FileHistories:
         index = 0
         while index < len(lines):
             best: list[PieceLine] = []
-            for n, offset in places.get(lines[index], ()):
-                piece = self._pieces[n]
-                run = list[PieceLine]()
-                if piece.step.path == path:
-                    elsewhere = alive
-                    least_weight = _FOUND_IN_FILE
-                else:
-                    elsewhere = self._alive_in(piece.step.path)
-                    least_weight = _FOUND_ELSEWHERE
-                for at, line in enumerate(piece.lines[offset:]):
-                    mark = PieceLine(n, offset + at)
-                    here = index + at
-                    if here == len(lines) or line != lines[here] or mark in elsewhere:
-                        break
-                    if mark in alive or not self._is_later(marks[here], mark):
-                        break
-                    run.append(mark)
-                weight = sum(map(_weight, lines[index : index + len(run)]))
-                if len(run) > len(best) and weight >= least_weight:
+            for start in places.get(lines[index], ()):
+                run = self._run(path, lines, marks, alive, index, start)
+                if len(run) > len(best):
                     best = run
             marks[index : index + len(best)] = best
             alive.update(best)
             index += len(best) or 1
+
+    def _run(
+        self,
+        path: str,
+        lines: list[bytes],
+        marks: list[Mark],
+        alive: set[Mark],
+        index: int,
+        start: PieceLine,
+    ) -> list[PieceLine]:
+        """Follow a piece from `start` on, while its lines are those of the file from `index` on.
+
+        Returns the marks of these lines, or none if they are too few to recognize the piece.
+        """
+        piece = self._pieces[start.piece]
+        if piece.step.path == path:
+            alive_there = alive
+            least_weight = _FOUND_IN_FILE
+        else:
+            alive_there = self._alive_in(piece.step.path)
+            least_weight = _FOUND_ELSEWHERE
+        run: list[PieceLine] = []
+        here = index
+        for offset in range(start.offset, len(piece.lines)):
+            mark = PieceLine(start.piece, offset)
+            if here == len(lines) or piece.lines[offset] != lines[here]:
+                break
+            if mark in alive_there or mark in alive:
+                break
+            if not self._is_later(marks[here], mark):
+                break
+            run.append(mark)
+            here += 1
+        if sum(map(_weight, lines[index:here])) < least_weight:
+            return []
+        return run
 
     def _is_later(self, mark: Mark, piece: Mark) -> bool:
         """True if a line of unknown author was first seen after this piece."""
@@ -354,14 +371,69 @@ class FileHistories:
     ) -> bool:
         """True if the line is older than the turn: a command may have taken it from a commit."""
         author, _, step, _ = self._pieces[piece]
-        if author.began > until or author.how == "patch":
-            return author.began > until
+        if author.began > until:
+            return True
+        if author.how == "patch":
+            return False
         began = int(author.began)  # as git keeps times
-        found = (lines[line] for time, lines in self._in_commits(path) if time < began)
-        return max(found, default=0) > (step.old or []).count(line)
+        in_commits = [
+            lines[line] for time, lines in self._in_commits(path) if time < began
+        ]
+        before_turn = (step.old or []).count(line)
+        return max(in_commits, default=0) > before_turn
+
+
+def _carried_marks(
+    new: Sequence[bytes],
+    base: _Version,
+    places: Sequence[int],
+    removed: Mapping[bytes, list[Mark]],
+) -> list[Mark | None]:
+    """The marks of lines that were there before; None for the other lines.
+
+    Args:
+        places: the index in `base` of each line, or -1.
+        removed: the marks of lines that an entry removed anywhere. Those that are found here are
+            taken out.
+    """
+    marks: list[Mark | None] = []
+    for line, place in zip(new, places, strict=True):
+        if place >= 0:
+            marks.append(base.marks[place])
+        elif removed.get(line):
+            marks.append(removed[line].pop())
+        else:
+            marks.append(None)
+    return marks
+
+
+def _drop_unsure(lines: Sequence[bytes], authors: list[LineAuthor | None]) -> None:
+    """Forget the author of pieces without a distinctive line that occurs once in the file."""
+    counts = Counter(lines)
+    is_sure = [counts[line] == 1 and _weight(line) >= _DISTINCT for line in lines]
+    turns = [author and (author.thread_id, author.turn) for author in authors]
+    numbers = range(len(lines))
+    for _, group in groupby(numbers, key=turns.__getitem__):
+        piece = list(group)
+        if not any(is_sure[number] for number in piece):
+            for number in piece:
+                authors[number] = None
+
+
+def _has_neighbour(places: Sequence[int], n: int) -> bool:
+    """True if the line before or after line `n` is also next to it in the other version.
+
+    Args:
+        places: the index in the other version of each line, or -1. That of line `n` is not -1.
+    """
+    place = places[n]
+    if n > 0 and place > 0 and places[n - 1] == place - 1:
+        return True
+    return n + 1 < len(places) and places[n + 1] == place + 1
 
 
 def _unmarked(lines: Sequence[bytes], marks: Sequence[Mark]) -> set[bytes]:
+    """The lines of unknown author."""
     return {
         line
         for line, mark in zip(lines, marks, strict=True)
@@ -370,6 +442,7 @@ def _unmarked(lines: Sequence[bytes], marks: Sequence[Mark]) -> set[bytes]:
 
 
 def _weight(line: bytes) -> int:
+    """The number of letters and digits in a line."""
     return len(_LETTERS.findall(line))
 
 
@@ -384,6 +457,7 @@ def _likeness(one: Sequence[bytes], other: Sequence[bytes]) -> float:
 
 def aligned(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """Find the index of the same old line for each new line, or -1. The indices ascend."""
+    # Equal lines at both ends are most lines, and need no matcher.
     least = min(len(old), len(new))
     head = 0
     while head < least and old[head] == new[head]:
@@ -391,11 +465,9 @@ def aligned(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     tail = 0
     while tail < least - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    places = [
-        *range(head),
-        *[-1] * (len(new) - head - tail),
-        *range(len(old) - tail, len(old)),
-    ]
+    places = list(range(head))
+    places += [-1] * (len(new) - head - tail)
+    places += range(len(old) - tail, len(old))
     old_middle = old[head : len(old) - tail]
     new_middle = new[head : len(new) - tail]
     matcher = SequenceMatcher(None, old_middle, new_middle)

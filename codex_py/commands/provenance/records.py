@@ -39,13 +39,13 @@ def written_between(
     found: dict[str, Mapping[int, LineAuthor]] = {}
     for path, now in wanted.items():
         places = [aligned(as_lines(side[path][0]), now) for side in sides]
-        lines = {
-            number: author
-            for number, author in enumerate(history.authors(path, now, until), 1)
-            if author
-            and author.how != "unsure"
-            and all(each[number - 1] < 0 for each in places)
-        }
+        lines: dict[int, LineAuthor] = {}
+        for index, author in enumerate(history.authors(path, now, until)):
+            if author is None or author.how == "unsure":
+                continue
+            is_new = all(each[index] < 0 for each in places)
+            if is_new:
+                lines[index + 1] = author
         if lines and not repository.refuses(repository.root / path):
             found[path] = lines
     authors = [author for lines in found.values() for author in lines.values()]
@@ -56,10 +56,13 @@ def turns_of(
     repository: Repository, authors: Iterable[LineAuthor | None]
 ) -> list[TurnFacts]:
     """Look up the turns of these authors. The oldest turn comes first."""
-    found = {author[:2]: author for author in authors if author}
+    by_turn: dict[tuple[str, int], LineAuthor] = {}
+    for author in authors:
+        if author is not None:
+            by_turn[author.thread_id, author.turn] = author
     facts = [
-        repository.facts(each.thread_id, each.turn, each.ended)
-        for each in found.values()
+        repository.facts(author.thread_id, author.turn, author.ended)
+        for author in by_turn.values()
     ]
     return sorted(facts, key=lambda each: each.time)
 
@@ -70,7 +73,7 @@ def note(
     commit: str,
     human: str,
 ) -> str:
-    """Make the text of a git-ai authorship log, version 3."""
+    """Make the text of a git-ai authorship log, version 3. `human`: the author of the commit."""
     text = ""
     for path, lines in written.items():
         if any(character.isspace() for character in path):
@@ -78,24 +81,20 @@ def note(
         else:
             text += f"{path}\n"
         for key, ranges in _ranges(lines, _trace_key):
-            numbers = ",".join(_numbers(first, last) for first, last in ranges)
-            text += f"  {key} {numbers}\n"
+            numbers = [_numbers(first, last) for first, last in ranges]
+            text += f"  {key} {','.join(numbers)}\n"
+    sessions: dict[str, dict[str, Any]] = {}
+    for turn in turns:
+        model = turn.model or "unknown"
+        agent = {"tool": TOOL, "id": turn.session, "model": model}
+        facts = {"agent_id": agent, "human_author": human}
+        sessions[_session_key(turn.session)] = facts
     facts = {
         "schema_version": "authorship/3.0.0",
         "git_ai_version": f"{TOOL}/{__version__}",
         "base_commit_sha": commit,
         "prompts": {},
-        "sessions": {
-            _session_key(turn.session): {
-                "agent_id": {
-                    "tool": TOOL,
-                    "id": turn.session,
-                    "model": turn.model or "unknown",
-                },
-                "human_author": human,
-            }
-            for turn in turns
-        },
+        "sessions": sessions,
     }
     return f"{text}---\n{json.dumps(facts, indent=2)}\n"
 
@@ -110,31 +109,21 @@ def trace(
     written: Written, turns: Iterable[TurnFacts], commit: str | None
 ) -> dict[str, Any]:
     """Make a record of Agent Trace 0.1. `commit`: None for the work tree."""
-    contributors: dict[tuple[str, int], dict[str, str]] = {}
-    for turn in turns:
-        contributor = {"type": "ai"}
-        model = turn.model
-        if model:
-            if "/" not in model:
-                model = f"{turn.provider}/{model}"
-            contributor["model_id"] = model[:250]
-        contributors[turn.session, turn.turn] = contributor
-    files = [
-        {
-            "path": path,
-            "conversations": [
-                {
-                    "url": f"urn:uuid:{turn[0]}",
-                    "contributor": contributors[turn],
-                    "ranges": [{"start_line": a, "end_line": b} for a, b in ranges],
-                }
-                for turn, ranges in _ranges(
-                    lines, lambda author: (author.thread_id, author.turn)
-                )
-            ],
-        }
-        for path, lines in written.items()
-    ]
+    contributors = {(turn.session, turn.turn): _contributor(turn) for turn in turns}
+    files: list[dict[str, Any]] = []
+    for path, lines in written.items():
+        conversations: list[dict[str, Any]] = []
+        for turn, ranges in _ranges(lines, _turn_key):
+            session, _ = turn
+            conversation = {
+                "url": f"urn:uuid:{session}",
+                "contributor": contributors[turn],
+                "ranges": [
+                    {"start_line": first, "end_line": last} for first, last in ranges
+                ],
+            }
+            conversations.append(conversation)
+        files.append({"path": path, "conversations": conversations})
     record: dict[str, Any] = {
         "version": "0.1",
         "id": str(uuid.uuid4()),
@@ -145,6 +134,16 @@ def trace(
     record["tool"] = {"name": TOOL, "version": __version__}
     record["files"] = files
     return record
+
+
+def _contributor(turn: TurnFacts) -> dict[str, str]:
+    model = turn.model
+    if not model:
+        return {"type": "ai"}
+    if "/" not in model:
+        model = f"{turn.provider}/{model}"
+    # The format allows no more characters.
+    return {"type": "ai", "model_id": model[:250]}
 
 
 def trailers(turns: Sequence[TurnFacts]) -> list[str]:
@@ -172,11 +171,20 @@ def _ranges(
         yield each, runs
 
 
+def _turn_key(author: LineAuthor) -> tuple[str, int]:
+    return author.thread_id, author.turn
+
+
 def _session_key(thread_id: str) -> str:
-    return f"s_{hashlib.sha256(f'{TOOL}:{thread_id}'.encode()).hexdigest()[:14]}"
+    return f"s_{_digest(f'{TOOL}:{thread_id}')}"
 
 
 def _trace_key(author: LineAuthor) -> str:
     """Make the same key each time, so that a note does not change when it is written again."""
     edit = f"{author.thread_id}:{author.turn}:{author.how}"
-    return f"{_session_key(author.thread_id)}::t_{hashlib.sha256(edit.encode()).hexdigest()[:14]}"
+    return f"{_session_key(author.thread_id)}::t_{_digest(edit)}"
+
+
+def _digest(text: str) -> str:
+    """Fourteen hexadecimal digits, as the keys of git-ai have."""
+    return hashlib.sha256(text.encode()).hexdigest()[:14]
