@@ -15,7 +15,7 @@ from codex_py.command_line.subcommand import (
     print_table,
     required,
 )
-from codex_py.commands.provenance.lines import as_lines
+from codex_py.commands.provenance.lines import LineAuthor, as_lines
 from codex_py.commands.provenance.records import (
     TOOL,
     Written,
@@ -33,6 +33,7 @@ from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import on_one_line
 
 _SIGNS = {"patch": "", "command": "*", "unsure": "?"}
+"""The mark of a line by the way in which its turn wrote it."""
 _NOTES = ("notes", "--ref=refs/notes/ai")
 _APPEND = (
     os.O_WRONLY
@@ -61,6 +62,30 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.rev is not None:
         repository.revision = repository.commit(options.rev)
         until = _end_of(_made(repository, repository.revision)[-1])
+    data = _text(repository, path, name)
+    lines = as_lines(data)
+    authors = repository.follow({path: lines}).authors(path, lines, until)
+    turns = turns_of(repository, authors)
+    texts = [line.decode(errors="replace") for line in data.split(b"\n")]
+    # A newline at the end of the data makes one text more than there are lines.
+    found = list(zip(texts, authors, strict=False))
+    if options.json:
+        facts = {
+            "file": path,
+            "revision": repository.revision,
+            "turns": [_facts(turn) for turn in turns],
+            "lines": _line_facts(found),
+        }
+        return print_json(facts)
+    if not turns:
+        return print_out(
+            f"No line of {on_one_line(path)} is known to be a session's.\n"
+        )
+    return _print_tables(found, turns)
+
+
+def _text(repository: Repository, path: str, name: str) -> bytes:
+    """Read a text file of the repository. `name`: the file as the user wrote it."""
     try:
         data = repository.data(path)
     except (OSError, ValueError) as error:
@@ -68,54 +93,53 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise CodexError(f"cannot read {name!r}: {reason}") from error
     if b"\0" in data:
         raise CodexError(f"{name!r} is no text: it has no lines to tell of")
-    wanted = {path: as_lines(data)}
-    authors = repository.follow(wanted).authors(path, wanted[path], until)
-    turns = turns_of(repository, authors)
-    lines = [line.decode(errors="replace") for line in data.split(b"\n")]
-    found = list(enumerate(zip(lines, authors, strict=False), 1))
-    if options.json:
-        rows: list[dict[str, Any]] = []
-        for number, (text, by) in found:
-            row: dict[str, Any] = {"line": number, "text": text.removesuffix("\r")}
-            if by:
-                row |= {"session": by.thread_id, "turn": by.turn, "how": by.how}
-            rows.append(row)
-        facts = {
-            "file": path,
-            "revision": repository.revision,
-            "turns": list(map(_facts, turns)),
-        }
-        return print_json({**facts, "lines": rows})
-    if not turns:
-        return print_out(
-            f"No line of {on_one_line(path)} is known to be a session's.\n"
-        )
+    return data
+
+
+def _line_facts(
+    lines: Sequence[tuple[str, LineAuthor | None]],
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number, (text, author) in enumerate(lines, 1):
+        row: dict[str, Any] = {"line": number, "text": text.removesuffix("\r")}
+        if author is not None:
+            row["session"] = author.thread_id
+            row["turn"] = author.turn
+            row["how"] = author.how
+        rows.append(row)
+    return rows
+
+
+def _print_tables(
+    lines: Sequence[tuple[str, LineAuthor | None]], turns: Sequence[TurnFacts]
+) -> int:
+    """Print a numbered table of the turns, and the lines with these numbers."""
     keys: dict[tuple[str, int], str] = {}
     legend: list[tuple[str, ...]] = []
     for number, turn in enumerate(turns, 1):
         keys[turn.session, turn.turn] = str(number)
         facts = [str(fact or "") for fact in _facts(turn).values()]
         legend.append((str(number), *facts))
-    width = len(str(len(found)))
+    width = len(str(len(lines)))
     table: list[tuple[str, str]] = []
-    for number, (text, by) in found:
-        if by is None:
-            key = ""
-        else:
-            key = keys[by.thread_id, by.turn] + _SIGNS[by.how]
+    for number, (text, author) in enumerate(lines, 1):
+        key = ""
+        if author is not None:
+            key = keys[author.thread_id, author.turn] + _SIGNS[author.how]
         table.append((key, f"{number:{width}}  {text}"))
     return print_table(legend) or print_out("\n") or print_table(table)
 
 
 def _facts(turn: TurnFacts) -> dict[str, str | int | None]:
-    time = datetime.fromtimestamp(turn.time, UTC).astimezone().isoformat(" ", "minutes")
-    facts = {
+    time = datetime.fromtimestamp(turn.time, UTC).astimezone()
+    return {
         "session": turn.session,
         "name": turn.name or "",
         "turn": turn.turn,
-        "time": time,
+        "time": time.isoformat(" ", "minutes"),
+        "model": turn.model,
+        "prompt": turn.prompt,
     }
-    return {**facts, "model": turn.model, "prompt": turn.prompt}
 
 
 def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -125,7 +149,8 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     )
     parser.add_argument("--message")
     options = parser.parse_args(list(argv))
-    if options.note + options.trace + options.trailer != 1:
+    forms = [options.note, options.trace, options.trailer]
+    if forms.count(True) != 1:
         raise UsageError("say one of --note, --trace and --trailer")
     if options.message is not None and (not options.trailer or options.commit):
         raise UsageError("--message goes with --trailer, and without a commit")
@@ -133,50 +158,73 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError("--work-tree goes with --trace, and without a commit")
     config = command_config(options, environment, warns=False)
     repository = Repository(config, environment, config.cwd)
-    git = repository.git
-    root = repository.root
     if options.trailer and not options.commit:
         return _trailers_of_index(repository, environment, options.message)
     if options.work_tree:
-        with aside(git.without_filters(root)) as repository.git:
-            tree = work_tree(
-                repository.git, root, lambda name: repository.refuses(root / name)
-            )
-            found = written_between(repository, [_head(repository)], tree)
-        return _add_trace(root, *found, None)
+        return _trace_work_tree(repository)
     commit = repository.commit(options.commit or "HEAD")
     repository.revision = commit
-    parents, author, name, mail, time = _made(repository, commit)
-    olds = parents.split() or [empty_tree(git, root)]
-    written, turns = written_between(repository, olds, commit, _end_of(time))
+    made = _made(repository, commit)
+    olds = made[0].split() or [empty_tree(repository.git, repository.root)]
+    until = _end_of(made[-1])
+    written, turns = written_between(repository, olds, commit, until)
     if options.trace:
-        return _add_trace(root, written, turns, commit)
+        return _add_trace(repository.root, written, turns, commit)
     if options.trailer:
         return _print_trailers(trailers(turns), f"commit {commit}")
     if not turns:
         return print_out(f"No line of commit {commit} is known to be a session's.\n")
-    there = git.run(root, *_NOTES, "show", commit)
-    is_own = f'"git_ai_version": "{TOOL}/'.encode() in there.stdout
-    if not there.returncode and not is_own and not options.force:
-        raise CodexError(
-            f"commit {commit} has a note of another tool; --force replaces it"
-        )
+    if not options.force:
+        _refuse_note_of_others(repository, commit)
+    _, author, name, mail, _ = made
     text = note(written, turns, commit, author)
-    variables = {**git.variables}
-    for kind in ("AUTHOR", "COMMITTER"):
-        variables[f"GIT_{kind}_NAME"] = name or "unknown"
-        variables[f"GIT_{kind}_EMAIL"] = mail or "unknown"
-    git = replace(git, variables=variables)
-    git.output(root, *_NOTES, "add", "-f", "-F", "-", commit, stdin=text.encode())
+    _add_note(repository, commit, text, name or "unknown", mail or "unknown")
     count = sum(map(len, written.values()))
     return print_out(
         f"Noted {count} lines of {len(written)} files in refs/notes/ai for {commit}.\n"
     )
 
 
+def _trace_work_tree(repository: Repository) -> int:
+    """Add a trace of the lines that no commit has yet. Returns the exit code."""
+    root = repository.root
+
+    def refuses(name: str) -> bool:
+        return repository.refuses(root / name)
+
+    with aside(repository.git.without_filters(root)) as repository.git:
+        tree = work_tree(repository.git, root, refuses)
+        written, turns = written_between(repository, [_head(repository)], tree)
+    return _add_trace(root, written, turns, None)
+
+
+def _refuse_note_of_others(repository: Repository, commit: str) -> None:
+    """Raise a `CodexError` if a commit has a note that another tool wrote."""
+    there = repository.git.run(repository.root, *_NOTES, "show", commit)
+    is_own = f'"git_ai_version": "{TOOL}/'.encode() in there.stdout
+    if there.returncode == 0 and not is_own:
+        raise CodexError(
+            f"commit {commit} has a note of another tool; --force replaces it"
+        )
+
+
+def _add_note(
+    repository: Repository, commit: str, text: str, name: str, mail: str
+) -> None:
+    """Add a note to a commit, in the name of the committer."""
+    variables = {**repository.git.variables}
+    for kind in ("AUTHOR", "COMMITTER"):
+        variables[f"GIT_{kind}_NAME"] = name
+        variables[f"GIT_{kind}_EMAIL"] = mail
+    git = replace(repository.git, variables=variables)
+    words = (*_NOTES, "add", "-f", "-F", "-", commit)
+    git.output(repository.root, *words, stdin=text.encode())
+
+
 def _add_trace(
     root: Path, written: Written, turns: Sequence[TurnFacts], commit: str | None
 ) -> int:
+    """Append a record to the file of traces, and print it. Returns the exit code."""
     if not turns:
         return print_out("No line is known to be a session's.\n")
     record = trace(written, turns, commit)
@@ -194,12 +242,17 @@ def _add_trace(
 def _trailers_of_index(
     repository: Repository, environment: Mapping[str, str], message: str | None
 ) -> int:
-    git = repository.git
+    """Print the trailers for the commit of what is staged, or add them to its message.
+
+    Args:
+        message: the file of the message; None prints the trailers.
+    """
     index = environment.get("GIT_INDEX_FILE")
     if index:
         # git gives hooks the index of `git commit FILE`.
-        variables = {**git.variables, "GIT_INDEX_FILE": str(Path(index).absolute())}
-        repository.git = replace(git, variables=variables)
+        variables = {**repository.git.variables}
+        variables["GIT_INDEX_FILE"] = str(Path(index).absolute())
+        repository.git = replace(repository.git, variables=variables)
     with aside(repository.git) as repository.git:
         tree = repository.git.output(repository.root, "write-tree")
         _, turns = written_between(repository, [_head(repository)], tree)
@@ -210,27 +263,31 @@ def _trailers_of_index(
     found = trailers(turns)
     if message is None:
         return _print_trailers(found, "what is staged")
-    if not found:
-        return 0
-    words = [word for line in found for word in ("--trailer", line)]
-    options = ("--no-divider", "--if-exists", "addIfDifferent", "--if-missing", "add")
+    if found:
+        _add_trailers(repository, message, found)
+    return 0
+
+
+def _add_trailers(repository: Repository, message: str, lines: Sequence[str]) -> None:
+    """Add trailers to a file with a commit message, unless it has them."""
+    options = ["--no-divider", "--if-exists", "addIfDifferent", "--if-missing", "add"]
+    options += [f"--trailer={line}" for line in lines]
     try:
         text = read_whole(Path(message).absolute(), MAX_BYTES)
         # Run git outside the repository, whose configuration could name commands for trailers.
         added = repository.plain_git.data(
-            Path("/"), "interpret-trailers", *options, *words, stdin=text
+            Path("/"), "interpret-trailers", *options, stdin=text
         )
         Path(message).write_bytes(added)
     except OSError as error:
         raise CodexError(f"cannot change {message!r}: {error.strerror}") from error
-    return 0
 
 
-def _print_trailers(found: Sequence[str], of: str) -> int:
-    if not found:
+def _print_trailers(lines: Sequence[str], source: str) -> int:
+    if not lines:
         # Standard output goes into a commit message.
-        tell(f"No line of {of} is known to be a session's.")
-    return print_out("".join(f"{line}\n" for line in found))
+        tell(f"No line of {source} is known to be a session's.")
+    return print_out("".join(f"{line}\n" for line in lines))
 
 
 def _head(repository: Repository) -> str:

@@ -6,11 +6,11 @@ Nothing is written.
 import errno
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.commands.provenance.lines import (
     FileHistories,
@@ -23,7 +23,7 @@ from codex_py.config.paths import project_root
 from codex_py.errors import SessionError, UsageError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import read_whole
-from codex_py.patch.files.change import JournalEntry, State
+from codex_py.patch.files.change import EntryChange, JournalEntry, State, TurnOfEntry
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.git import batched_contents, find_git, for_tree
@@ -33,6 +33,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.rollout.index import find_session, thread_names
 from codex_py.rollout.listing import ListedTurn, title_of, turn_starts
 from codex_py.rollout.records import SessionMeta, read_meta
+from codex_py.streams.plain_text import cut
 from codex_py.streams.standard import tell
 
 MAX_BYTES: Final = 10 * 1024 * 1024
@@ -54,6 +55,29 @@ class TurnFacts:
     model: str | None
     prompt: str
     """The first words of the prompt."""
+
+
+class _Done(NamedTuple):
+    """An entry of the journal that is in force."""
+
+    entry: JournalEntry
+    whole: JournalEntry | None
+    """The entry of the turn that it is, or is a part of; None without a turn."""
+    names: list[str]
+    """The path of each change relative to the repository; empty for a path outside of it."""
+
+
+class _Parts(NamedTuple):
+    """The parts of a turn: the entries of its patches."""
+
+    numbers: Sequence[int] = ()
+    has_lost: bool = False
+    """True if the journal has no longer all parts."""
+    has_early: bool = False
+    """True if a part is lost, or was written before the first copy of the work tree. Between such a
+    part and that copy, somebody else may have edited a file."""
+    patched_early: Collection[str] = ()
+    """The files of early parts."""
 
 
 class Repository:
@@ -79,52 +103,56 @@ class Repository:
         self.git = for_tree(self.plain_git, root)
         self.revision: str | None = None
         """The commit whose files are the current ones; None for the work tree."""
-        listed = self.git.output(root, "worktree", "list", "--porcelain").splitlines()
-        named = [Path(line[9:]) for line in listed if line.startswith("worktree ")]
-        # A repository can list any folder as a work tree, but must not get the sessions of others.
-        trees = [tree for tree in named if self.git.own_repository.has_tree(tree)]
-        roots = {f"{os.path.realpath(path)}/" for path in (root, *trees)}
-        # The innermost first.
-        self._roots = sorted(roots, key=len, reverse=True)
+        self._roots = self._read_roots()
         self._entries = Entries(Journal(self.home, root))
         self._known = {entry.number: entry for entry in self._entries.known}
-        turns = [entry for entry in self._entries.known if entry.turn]
-        self._turns = {
-            part: each for each in turns if each.turn for part in each.turn.patches
-        }
-        # The cache lives as long as one command.
+        # These caches live as long as one command.
         self._meta = cache(self._read_meta)
         self._in_commits = cache(self._read_commits)
-        self._has_commit = cache(self._looked_up)
+        self._has_commit = cache(self._look_up_commit)
         self._starts = cache(self._read_starts)
         self._names = cache(partial(thread_names, self.home))
-        self._done: list[tuple[JournalEntry, JournalEntry | None, list[str]]] = []
+        self._done = self._read_done()
+
+    def _read_roots(self) -> list[str]:
+        """The real paths of the work trees, each with a slash at its end, the innermost first."""
+        printed = self.git.output(self.root, "worktree", "list", "--porcelain")
+        trees = [self.root]
+        for line in printed.splitlines():
+            name = line.removeprefix("worktree ")
+            # A repository can list any folder as a work tree, but must not get the sessions of
+            # others.
+            if name != line and self.git.own_repository.has_tree(Path(name)):
+                trees.append(Path(name))
+        roots = {f"{os.path.realpath(tree)}/" for tree in trees}
+        return sorted(roots, key=len, reverse=True)
+
+    def _read_done(self) -> list[_Done]:
+        """The entries of the journal that count, the oldest first."""
+        wholes: dict[int, JournalEntry] = {}
+        for entry in self._entries.known:
+            if entry.turn:
+                wholes |= dict.fromkeys(entry.turn.patches, entry)
+        done: list[_Done] = []
         for entry in reversed(self._entries.in_force):
             if entry.state != State.COMMITTED:
                 continue
             if entry.turn:
                 whole = entry
             else:
-                whole = self._turns.get(entry.number)
-            self._done.append((entry, whole, self._paths(entry, whole)))
+                whole = wholes.get(entry.number)
+            done.append(_Done(entry, whole, self._paths(entry, whole)))
+        return done
 
     def commit(self, name: str) -> str:
         """Find the id of a commit. Raises a `UsageError` if there is no such commit."""
-        words = (
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            f"{name}^{{commit}}",
-        )
-        done = self.git.run(self.root, *words)
-        if done.returncode:
-            if name == "HEAD":
-                what = "there is no commit yet"
-            else:
-                what = f"there is no commit {name!r}"
-            raise UsageError(f"{what} in {self.root}")
-        return done.stdout.decode().strip()
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+        done = self.git.run(self.root, *words, f"{name}^{{commit}}")
+        if done.returncode == 0:
+            return done.stdout.decode().strip()
+        if name == "HEAD":
+            raise UsageError(f"there is no commit yet in {self.root}")
+        raise UsageError(f"there is no commit {name!r} in {self.root}")
 
     def data(self, path: str) -> bytes:
         """The contents of a file, now or in `revision`.
@@ -152,6 +180,23 @@ class Repository:
         Raises:
             CodexError: git fails.
         """
+        found = self._changed_ids(old, new)
+        names: list[str] = []
+        for pair in found.values():
+            names += filter(None, pair)
+        contents = dict(zip(names, self._contents(names), strict=True))
+        pairs: dict[str, tuple[bytes, bytes]] = {}
+        for path, (old_id, new_id) in found.items():
+            written = contents[new_id]
+            if written is not None and b"\0" not in written:
+                pairs[path] = (contents.get(old_id) or b"", written)
+        return pairs
+
+    def _changed_ids(self, old: str, new: str) -> dict[str, tuple[str, str]]:
+        """The ids of the old and new contents of files that differ between two trees, by path.
+
+        The old id is empty for a new file.
+        """
         fields = self.git.names(
             self.root, "diff-tree", "-r", "-z", "-M", "--raw", old, new
         )
@@ -168,14 +213,7 @@ class Repository:
                 old_id = ""
             if now.startswith("100"):
                 found[path] = (old_id, new_id)
-        names = [name for pair in found.values() for name in pair if name]
-        contents = dict(zip(names, self._contents(names), strict=True))
-        pairs: dict[str, tuple[bytes, bytes]] = {}
-        for path, (old_id, new_id) in found.items():
-            written = contents[new_id]
-            if written is not None and b"\0" not in written:
-                pairs[path] = (contents.get(old_id) or b"", written)
-        return pairs
+        return found
 
     def facts(
         self,
@@ -183,18 +221,19 @@ class Repository:
         turn: int,
         time: float,
     ) -> TurnFacts:
-        starts = (
-            start for start in reversed(self._starts(thread_id)) if start.time <= time
-        )
-        _, model, prompt = next(starts, ListedTurn(0.0, None, ""))
+        """Look up a turn. `time`: the turn is the last one that began before it."""
+        model = None
+        prompt = ""
+        for start in self._starts(thread_id):
+            if start.time <= time:
+                _, model, prompt = start
         meta = self._meta(thread_id)
-        title = title_of(prompt)
-        prompt = title[:_PROMPT_CHARACTERS]
-        if len(title) > _PROMPT_CHARACTERS:
-            prompt += "…"
-        provider = (meta and meta.model_provider) or ""
+        provider = ""
+        if meta is not None and meta.model_provider:
+            provider = meta.model_provider
+        shown = cut(title_of(prompt), _PROMPT_CHARACTERS)
         name = self._names().get(thread_id)
-        return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
+        return TurnFacts(thread_id, name, turn, time, provider, model, shown)
 
     def _read_starts(self, thread_id: str) -> list[ListedTurn]:
         with suppress(SessionError, OSError):
@@ -216,16 +255,17 @@ class Repository:
             return [None] * len(names)
 
         def asked(option: str, names: Sequence[str]) -> bytes:
-            stdin = b"".join(os.fsencode(name) + b"\n" for name in names)
-            return self.git.data(self.root, "cat-file", option, stdin=stdin)
+            lines = [os.fsencode(name) + b"\n" for name in names]
+            return self.git.data(self.root, "cat-file", option, stdin=b"".join(lines))
 
-        sizes = zip(
-            names, asked("--batch-check=%(objectsize)", names).splitlines(), strict=True
-        )
+        sizes = asked("--batch-check=%(objectsize)", names).splitlines()
         small = [
-            name for name, size in sizes if size.isdigit() and int(size) <= MAX_BYTES
+            name
+            for name, size in zip(names, sizes, strict=True)
+            if size.isdigit() and int(size) <= MAX_BYTES
         ]
-        found = dict(zip(small, batched_contents(asked("--batch", small)), strict=True))
+        contents = batched_contents(asked("--batch", small))
+        found = dict(zip(small, contents, strict=True))
         return [found.get(name) for name in names]
 
     def _current(self, path: str) -> list[bytes] | None:
@@ -238,15 +278,10 @@ class Repository:
 
         Commits outside all branches count too, as long as git has them.
         """
-        words = (
-            "--timestamp",
-            "--all",
-            "--reflog",
-            "--full-history",
-            f"-n{_MAX_COMMITS}",
-        )
+        options = ("--timestamp", "--all", "--reflog", "--full-history")
+        most = f"-n{_MAX_COMMITS}"
         printed = self.git.output(
-            self.root, "rev-list", *words, "--", f":(literal,top){path}"
+            self.root, "rev-list", *options, most, "--", f":(literal,top){path}"
         )
         commits = [line.split() for line in printed.splitlines()]
         found = self._contents([f"{commit}:{path}" for _, commit in commits])
@@ -262,109 +297,80 @@ class Repository:
         damaged = set[int](self._entries.damaged)
         known = {line: line for lines in wanted.values() for line in lines}
 
+        def shared(lines: list[bytes]) -> list[bytes]:
+            # The versions of a file have nearly all lines in common: each line is kept once.
+            return [known.setdefault(line, line) for line in lines]
+
+        def asked_for(lines: list[bytes]) -> list[bytes]:
+            # Other files may be many: keep only those of their lines that may be wanted.
+            return [line for line in lines if line in known]
+
         @cache
         def steps(n: int) -> tuple[list[FileStep], int, int]:
-            found, since, until = self._steps(*self._done[n], damaged)
-            # The versions of a file have nearly all lines in common: each line is kept once.
-            shared = [
-                s.mapped(lambda each: [*map(known.setdefault, each, each)])
-                for s in found
-            ]
-            return shared, since, until
+            found, since, until = self._steps(self._done[n], damaged)
+            return [step.mapped(shared) for step in found], since, until
 
         @cache
         def sources(n: int) -> list[FileStep]:
-            found, *_ = self._steps(*self._done[n], damaged)
-            # Other files may be many: keep only those of their lines that were asked for.
-            return [
-                s.mapped(lambda each: [*filter(known.__contains__, each)])
-                for s in found
-            ]
+            found, _, _ = self._steps(self._done[n], damaged)
+            return [step.mapped(asked_for) for step in found]
 
         while True:
             history = FileHistories(cache(self._current), self._in_commits)
-            further = set[str]()
-            for n, (entry, _, names) in enumerate(self._done):
-                if not paths.isdisjoint(names):
-                    history.add(entry.number, *steps(n))
-            unknown = [history.unknown(*each) for each in wanted.items()]
-            for n, (_, _, names) in enumerate(self._done):
-                if any(unknown) and not {"", *paths}.issuperset(names):
-                    for step in sources(n):
-                        if any(history.is_source(step, each) for each in unknown):
-                            further.add(step.path)
+            for n, done in enumerate(self._done):
+                if not paths.isdisjoint(done.names):
+                    history.add(done.entry.number, *steps(n))
+            unknown = [history.unknown(path, lines) for path, lines in wanted.items()]
+            if not any(unknown):
+                break
+            further: set[str] = set()
+            for n, done in enumerate(self._done):
+                if not paths.union({""}).issuperset(done.names):
+                    further |= _source_paths(history, sources(n), unknown)
             if further <= paths:
                 break
             paths |= further
-        count = len(damaged)
-        if count:
-            tell(
-                f"Of the journal, {count} entries are damaged: what they wrote is not known."
-            )
+        _tell_damaged(len(damaged))
         return history
 
-    def _steps(
-        self,
-        entry: JournalEntry,
-        whole: JournalEntry | None,
-        names: Sequence[str],
-        damaged: set[int],
-    ) -> tuple[list[FileStep], int, int]:
-        """Read the changes of an entry. Returns the arguments for `FileHistories.add`.
+    def _steps(self, done: _Done, damaged: set[int]) -> tuple[list[FileStep], int, int]:
+        """Read the changes of an entry. Returns the other arguments for `FileHistories.add`.
 
         Args:
-            whole: the entry of the turn.
+            damaged: gets the number of the entry if it cannot be read.
         """
+        entry = done.entry
         try:
             changes = self._entries.journal.read(entry.number).changes
         except DamagedEntry:
             damaged.add(entry.number)
-            changes = []
-            names = ()
-        turn = whole.turn if whole else None
-        own = entry.turn
-        parts: list[JournalEntry | None] = []
-        has_early = False
-        patched: set[str] = set()
-        if own:
-            parts = [self._known.get(number) for number in own.patches]
-            for part in parts:
-                # Between a patch and the first copy of the work tree, somebody else may have edited a file.
-                if part is None:
-                    has_early = True
-                elif part.time < own.began:
-                    has_early = True
-                    patched.update(change.location for change in part.changes)
-        # Lines that a turn moved out of files that others changed look new.
-        is_unsure = None in parts or (own and (own.is_cut_off or own.of_others))
+            return [], entry.number, entry.number
+        parts = self._parts(entry.turn)
         steps: list[FileStep] = []
-        for change, name in zip(changes, names, strict=True):
-            old = change.old
-            new = change.written
-            is_known = change.kept and (change.before is None) == (old is None)
-            has_nul = b"\0" in (old or b"") + (new or b"")
-            is_text = not change.is_link and not has_nul
-            if not (name and is_known and is_text):
-                continue
-            author = None
-            began = own.began if own else entry.time
-            if turn and began:
-                how = "patch"
-                if own:
-                    how = "command"
-                    by_others = change.path in own.unsure or change.location in patched
-                    if is_unsure or by_others:
-                        how = "unsure"
-                author = LineAuthor(turn.thread_id, turn.number, how, began, entry.time)
-            step = FileStep(name, _lines_of(old), _lines_of(new), author)
-            steps.append(step)
-        numbers = [part.number for part in parts if part]
-        since = min(numbers, default=entry.number)
-        if has_early:
-            until = entry.number
-        else:
-            until = since
-        return steps, since, until
+        for change, name in zip(changes, done.names, strict=True):
+            if name and _is_known_text(change):
+                author = _author(done, change, parts)
+                old = _lines_of(change.old)
+                new = _lines_of(change.written)
+                steps.append(FileStep(name, old, new, author))
+        since = min(parts.numbers, default=entry.number)
+        if parts.has_early:
+            return steps, since, entry.number
+        return steps, since, since
+
+    def _parts(self, turn: TurnOfEntry | None) -> _Parts:
+        if turn is None:
+            return _Parts()
+        numbers = [number for number in turn.patches if number in self._known]
+        has_lost = len(numbers) < len(turn.patches)
+        has_early = has_lost
+        patched_early: set[str] = set()
+        for number in numbers:
+            part = self._known[number]
+            if part.time < turn.began:
+                has_early = True
+                patched_early.update(change.location for change in part.changes)
+        return _Parts(numbers, has_lost, has_early, patched_early)
 
     def _paths(self, entry: JournalEntry, whole: JournalEntry | None) -> list[str]:
         """The path of each change relative to the repository; empty for paths outside it."""
@@ -376,16 +382,66 @@ class Repository:
             # The folder was a work tree of this repository that was removed or moved.
             if meta and commit and self._has_commit(commit):
                 roots = [*roots, f"{meta.cwd}/"]
-        found = [
-            (next(filter(p.startswith, roots), p), p)
-            for p in (c.location for c in entry.changes)
-        ]
-        return [place.removeprefix(root) for root, place in found]
+        return [_below(roots, change.location) for change in entry.changes]
 
-    def _looked_up(self, commit: str) -> bool:
-        return not self.git.run(
-            self.root, "cat-file", "-e", f"{commit}^{{commit}}"
-        ).returncode
+    def _look_up_commit(self, commit: str) -> bool:
+        """True if the repository has a commit of this id."""
+        done = self.git.run(self.root, "cat-file", "-e", f"{commit}^{{commit}}")
+        return done.returncode == 0
+
+
+def _tell_damaged(count: int) -> None:
+    if count:
+        tell(
+            f"Of the journal, {count} entries are damaged: what they wrote is not known."
+        )
+
+
+def _below(roots: Sequence[str], path: str) -> str:
+    """The path relative to the first root that it is below, or "" if it is below none."""
+    for root in roots:
+        if path.startswith(root):
+            return path.removeprefix(root)
+    return ""
+
+
+def _source_paths(
+    history: FileHistories, steps: Sequence[FileStep], unknown: Sequence[set[bytes]]
+) -> set[str]:
+    """The files of these steps that some of the unknown lines may come from."""
+    paths: set[str] = set()
+    for step in steps:
+        if any(history.is_source(step, lines) for lines in unknown):
+            paths.add(step.path)
+    return paths
+
+
+def _is_known_text(change: EntryChange) -> bool:
+    """True if the journal has the contents before and after a change, and they are text."""
+    has_both = change.kept and (change.before is None) == (change.old is None)
+    if not has_both or change.is_link:
+        return False
+    return b"\0" not in (change.old or b"") + (change.written or b"")
+
+
+def _author(done: _Done, change: EntryChange, parts: _Parts) -> LineAuthor | None:
+    """The author of the lines that a change added; None if it belongs to no turn."""
+    entry = done.entry
+    own = entry.turn
+    turn = done.whole.turn if done.whole else None
+    began = own.began if own else entry.time
+    if turn is None or not began:
+        return None
+    how = "patch"
+    if own is not None:
+        how = "command"
+        # Lines that a turn moved out of files that others changed look new.
+        if parts.has_lost or own.is_cut_off or own.of_others:
+            how = "unsure"
+        by_others = change.path in own.unsure or change.location in parts.patched_early
+        if by_others:
+            how = "unsure"
+    return LineAuthor(turn.thread_id, turn.number, how, began, entry.time)
 
 
 def _lines_of(data: bytes | None) -> list[bytes] | None:
