@@ -39,9 +39,12 @@ _OPTIONS = {
 }
 _SIGNAL_EXIT_BASE = 128
 _CELLS = {True: "held", False: "OPEN", None: "?"}
+"""The cell of a probe that a backend held, did not hold, or that could not be tried."""
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
+"""The exit codes of shells for a command that cannot be run."""
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+"""The signals that end a program."""
 
 
 def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -52,7 +55,7 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     # MODE may stand among the options; the command follows them.
     at = parser.first_word(argv)
     flags: dict[str, Any] = {}
-    if argv[at : at + 1] and argv[at] in get_args(SandboxMode):
+    if at < len(argv) and argv[at] in get_args(SandboxMode):
         flags["sandbox_mode"] = argv[at]
         argv = [*argv[:at], *argv[at + 1 :]]
     found, command = parser.parse_before_command(argv)
@@ -78,6 +81,7 @@ def _run(
     add_dirs: Sequence[Path],
     environment: Mapping[str, str],
 ) -> int:
+    """Run a command in the sandbox. Returns its exit code, or the one that a shell would return."""
     policy = config.sandbox_policy(add_dirs)
     programs = user_programs(config, environment, add_dirs)
     secrets = secret_names(config)
@@ -96,14 +100,14 @@ def _run(
     )
     try:
         record_writable_roots(config.home, variables, policy)
-        confined = sandbox.command(
-            without_variables(command, hidden), policy, config.cwd
-        )
+        cleaned = without_variables(command, hidden)
+        confined = sandbox.command(cleaned, policy, config.cwd)
         if sandbox.warning is not None:
             tell(f"codex-py sandbox: {sandbox.warning}")
         for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
-        code = _exit_code(subprocess.Popen(confined, cwd=config.cwd, env=variables))
+        process = subprocess.Popen(confined, cwd=config.cwd, env=variables)
+        code = _exit_code(process)
     except ToolError as error:
         raise CodexError(
             str(error), code="sandbox", exit_code=ExitCode.SANDBOX
@@ -116,11 +120,10 @@ def _run(
     finally:
         sandbox.release()
     for blocked in report.take():
+        text = f"codex-py sandbox: blocked {blocked}"
         if blocked.pattern:
-            allows = f"; `--allow-domain {blocked.pattern}` allows it"
-        else:
-            allows = ""
-        tell(f"codex-py sandbox: blocked {blocked}{allows}")
+            text += f"; `--allow-domain {blocked.pattern}` allows it"
+        tell(text)
     if code >= 0:
         return code
     return _SIGNAL_EXIT_BASE - code
@@ -135,14 +138,18 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
     """
     if sys.platform != "linux":
         return command.wait()
-    signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDING, signal.SIGCHLD))
-    while (code := command.poll()) is None:
-        came = signal.sigwaitinfo((*_ENDING, signal.SIGCHLD))
-        if came.si_signo in _ENDING and came.si_code <= 0:
+    awaited = (*_ENDING, signal.SIGCHLD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    code = command.poll()
+    while code is None:
+        came = signal.sigwaitinfo(awaited)
+        is_from_process = came.si_code <= 0
+        if came.si_signo in _ENDING and is_from_process:
             # The launcher does not forward signals; killing it ends the whole command.
             command.kill()
             command.wait()
             return -came.si_signo
+        code = command.poll()
     return code
 
 
@@ -155,22 +162,23 @@ def _test(environment: Mapping[str, str]) -> int:
     stdout = OutputStream(1)
     working: list[Backend] = []
     programs = programs_outside(codex_home(environment), environment, Path.cwd())
-    for backend in platform_backends(programs.environment(environment).get("PATH", "")):
-        why = problem(backend)
-        stdout.write_text(f"{backend.name}: {why or 'works here'}\n")
-        if why is None:
+    search_path = programs.environment(environment).get("PATH", "")
+    for backend in platform_backends(search_path):
+        why_not = problem(backend)
+        stdout.write_text(f"{backend.name}: {why_not or 'works here'}\n")
+        if why_not is None:
             working.append(backend)
     if not working:
         return ExitCode.SANDBOX
-    results = [(backend.name, run_probes(backend)) for backend in working]
-    rows = [["", *(name for name, _ in results)]]
+    results = {backend.name: run_probes(backend) for backend in working}
+    rows = [["", *results]]
     for probe in PROBES:
-        cells = [_CELLS[found[probe.name]] for _, found in results]
+        cells = [_CELLS[found[probe.name]] for found in results.values()]
         rows.append([probe.name, *cells])
-    table = "".join(f"{line.rstrip()}\n" for line in aligned(rows))
-    stdout.write_text("\n" + table)
-    for name, found in results:
-        known_open = KNOWN_OPEN.get(name, ())
+    lines = [f"{line.rstrip()}\n" for line in aligned(rows)]
+    stdout.write_text("\n" + "".join(lines))
+    for backend_name, found in results.items():
+        known_open = KNOWN_OPEN.get(backend_name, ())
         for probe_name, held in found.items():
             is_known = held is False and probe_name in known_open
             if not held and not is_known:

@@ -39,18 +39,19 @@ _FACTS: Final = ("name", "wire_api", "base_url", "key", "has_key", "answers", "p
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all providers. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
-    found = listed_providers(command_config(options, environment), environment)
+    config = command_config(options, environment)
+    found = listed_providers(config, environment)
     if options.json:
         return print_json(found, indent=2)
-    return print_table(
-        [("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)]
-    )
+    rows = [_provider_row(provider) for provider in found]
+    return print_table([("ID", "NAME", "API", "KEY", "ADDRESS"), *rows])
 
 
 def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all known models. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
-    found = listed_models_of_all(command_config(options, environment))
+    config = command_config(options, environment)
+    found = listed_models_of_all(config)
     if options.json:
         return print_json(found, indent=2)
     head = (
@@ -63,8 +64,10 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         "$/M IN",
         "CACHED",
         "OUT",
+        "AS OF",
     )
-    return print_table([(*head, "AS OF"), *map(_model_row, found)])
+    rows = [_model_row(model) for model in found]
+    return print_table([head, *rows])
 
 
 def run_catalogue(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -74,13 +77,12 @@ def run_catalogue(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     options = command_parser("--bundled").parse_args(list(argv))
     config = command_config(options, environment)
-    models = catalog_models(
-        None if options.bundled else config.settings.model_catalog_json
-    )
-    told = {"base_instructions": instruction_text("base.md")}
-    return print_json(
-        {"models": [in_form_of_codex(model) | told for model in models]}, indent=2
-    )
+    path = config.settings.model_catalog_json
+    if options.bundled:
+        path = None
+    instructions = {"base_instructions": instruction_text("base.md")}
+    models = [in_form_of_codex(model) | instructions for model in catalog_models(path)]
+    return print_json({"models": models}, indent=2)
 
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -100,17 +102,17 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         findings = asyncio.run(tried(config, provider, model, environment))
     except CodexError as error:
+        remedy = advice(error, provider)
         if options.json:
             report["error"] = {
                 "message": str(error),
                 "code": error.code,
-                "advice": advice(error, provider),
+                "advice": remedy,
             }
             return print_json(report, indent=2) or error.exit_code
         tell(f"Error: {error}")
-        text = advice(error, provider)
-        if text is not None:
-            tell(text)
+        if remedy is not None:
+            tell(remedy)
         return error.exit_code
     works: dict[str, bool] = {}
     for finding in findings:
@@ -126,23 +128,25 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     for finding in findings:
         row = (finding.ability, _WORKS[finding.works], on_one_line(finding.note))
         rows.append(row)
-    text = "".join(f"  {line.rstrip()}\n" for line in aligned(rows))
-    kept = f"Sessions with this model go by that from now on: {findings_path(config.home)}\n"
-    text += (
-        f"{kept}A new test replaces it, and without the file nothing is remembered.\n"
-    )
-    return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
+    lines = [on_one_line(f"{provider.id}/{model}")]
+    lines += [f"  {line.rstrip()}" for line in aligned(rows)]
+    file = findings_path(config.home)
+    lines.append(f"Sessions with this model go by that from now on: {file}")
+    lines.append("A new test replaces it, and without the file nothing is remembered.")
+    return print_out("\n".join(lines) + "\n")
 
 
 def _provider_row(provider: Mapping[str, Any]) -> tuple[str, ...]:
-    key = {True: "set", False: "not set", None: ""}[provider["has_key"]]
+    key = provider["key"] or "-"
+    if provider["has_key"] is True:
+        key += " set"
+    elif provider["has_key"] is False:
+        key += " not set"
     address = provider["base_url"] or provider["problem"] or ""
-    if provider["answers"] is not None:
-        if provider["answers"]:
-            address += " (answers)"
-        else:
-            address += " (does not answer)"
-    key = f"{provider['key'] or '-'} {key}".strip()
+    if provider["answers"] is True:
+        address += " (answers)"
+    elif provider["answers"] is False:
+        address += " (does not answer)"
     return (
         provider["id"],
         provider["name"] or "",
@@ -193,37 +197,33 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
-    owners = {
-        **{
-            model.slug: "openai"
-            for model in catalog_models(config.settings.model_catalog_json)
-        },
-        **{model.slug: model.provider for model in known_models()},
-        **{
-            name: provider_and_model(config, name)[0]
-            for name in config.settings.model_prices
-        },
-    }
-    outputs = {model.slug: model.output for model in known_models()}
+    catalog = config.settings.model_catalog_json
+    own_prices = config.settings.model_prices
+    providers = {model.slug: "openai" for model in catalog_models(catalog)}
+    outputs: dict[str, int | None] = {}
+    for model in known_models():
+        providers[model.slug] = model.provider
+        outputs[model.slug] = model.output
+    for name in own_prices:
+        provider, _ = provider_and_model(config, name)
+        providers[name] = provider
     rows: list[dict[str, Any]] = []
-    for name, provider in owners.items():
-        info = model_info(name, config.settings.model_catalog_json)
+    for name, provider in providers.items():
+        info = model_info(name, catalog)
         prices = price_of(config, name, provider)
-        rows.append(
-            {
-                "id": name.removeprefix(f"{provider}/"),
-                "provider": provider,
-                "context_window": info.context_window,
-                "max_output_tokens": info.max_output_tokens or outputs.get(name),
-                "tools": "freeform" if info.freeform_apply_patch else "functions",
-                "images": info.images,
-                "reasoning": info.default_reasoning_effort,
-                "prices": prices and asdict(prices),
-                "date": "config"
-                if name in config.settings.model_prices
-                else str(table_date()),
-            }
-        )
+        date = "config" if name in own_prices else str(table_date())
+        row = {
+            "id": name.removeprefix(f"{provider}/"),
+            "provider": provider,
+            "context_window": info.context_window,
+            "max_output_tokens": info.max_output_tokens or outputs.get(name),
+            "tools": "freeform" if info.freeform_apply_patch else "functions",
+            "images": info.images,
+            "reasoning": info.default_reasoning_effort,
+            "prices": prices and asdict(prices),
+            "date": date,
+        }
+        rows.append(row)
     return rows
 
 
@@ -242,10 +242,10 @@ def model_to_try(
         models = listed_models(provider, config, environment)
         if models:
             return models[0].id
-    elif found := [
-        model.slug for model in known_models() if model.provider == provider.id
-    ]:
-        return found[0]
+    else:
+        for model in known_models():
+            if model.provider == provider.id:
+                return model.slug
     raise ConfigError(
         f"say which model to try: codex-py providers test {provider.id} --model MODEL"
     )
@@ -254,10 +254,12 @@ def model_to_try(
 def _listed(
     config: Config, environment: Mapping[str, str], name: str
 ) -> dict[str, Any]:
+    """Describe a provider; see `listed_providers`."""
     facts: dict[str, Any] = {"id": name, **dict.fromkeys(_FACTS)}
     try:
         provider = named_provider(config, name, environment)
-        facts |= {"name": provider.name, "wire_api": provider.wire_api}
+        facts["name"] = provider.name
+        facts["wire_api"] = provider.wire_api
         facts["base_url"] = provider.shown_url
         facts["key"], facts["has_key"] = _key(config, provider, environment)
         if name in LOCAL_PROVIDERS:
@@ -272,6 +274,7 @@ def _listed(
 def _key(
     config: Config, provider: Provider, environment: Mapping[str, str]
 ) -> tuple[str | None, bool | None]:
+    """The facts `key` and `has_key` of a provider; see `listed_providers`."""
     if provider.env_key is None and provider.auth is not None:
         return "auth.command", None
     try:
@@ -281,5 +284,7 @@ def _key(
     if provider.env_key is not None:
         return provider.env_key, True
     if key is None:
-        return (None, None)
-    return (key.source.rpartition(" ")[2], True)
+        return None, None
+    # The last word is the variable, or the name of the file.
+    place = key.source.rpartition(" ")[2]
+    return place, True

@@ -31,6 +31,7 @@ _WEATHER = FunctionSpec(
     },
 )
 _OF_TOOLS = re.compile("tool|function|custom", re.IGNORECASE)
+"""Matches a message about tools."""
 _NOTE = FreeformSpec("note", "Writes down a line of text.", "start: /[^\\n]+/")
 
 
@@ -38,8 +39,9 @@ _NOTE = FreeformSpec("note", "Writes down a line of text.", "start: /[^\\n]+/")
 class TrialFinding:
     ability: str
     works: bool | None
-    """True or False by the trial's result; None if the trial found neither."""
+    """True if the ability works, False if not, None if the trial could not tell."""
     note: str = ""
+    """One clause about it, perhaps a message of the server."""
 
 
 def _cities(answer: FirstAnswer) -> int:
@@ -52,6 +54,8 @@ def _cities(answer: FirstAnswer) -> int:
 
 @frozen
 class _Check:
+    """A request, and what a good answer to it is."""
+
     ability: str
     is_fine: Callable[[FirstAnswer], bool]
     otherwise: str
@@ -124,14 +128,15 @@ async def tried(
         findings = [_streaming(answer)]
         tools = await _found(client, model, _TOOLS)
         findings.append(tools)
-        checks = [
-            each for each in _OTHERS if tools.works or "tools" not in each.request
-        ]
+        checks = _OTHERS
+        if not tools.works:
+            checks = [check for check in _OTHERS if "tools" not in check.request]
         findings += [await _found(client, model, check) for check in checks]
         if tools.works is False and provider.profile.tools == "native":
-            as_text = replace(provider, profile=replace(provider.profile, tools="text"))
+            profile = replace(provider.profile, tools="text")
+            as_text = clients.connect(replace(provider, profile=profile))
             check = replace(_TOOLS, ability="text tools")
-            findings.append(await _found(clients.connect(as_text), model, check))
+            findings.append(await _found(as_text, model, check))
     return findings
 
 
@@ -140,37 +145,37 @@ async def _found(
     model: str,
     check: _Check,
 ) -> TrialFinding:
+    """Try one ability."""
+    shows_image = check.ability == "images"
     try:
-        answer = await asked(
-            client, model, check.text, check.request, check.ability == "images"
-        )
+        answer = await asked(client, model, check.text, check.request, shows_image)
     except StreamError as error:
         return TrialFinding(check.ability, None, str(error))
     except ModelError as error:
-        # A refusal for another reason, such as a limit, says nothing about tools.
-        is_answer = (
-            "tools" not in check.request or _OF_TOOLS.search(str(error)) is not None
-        )
-        return TrialFinding(check.ability, False if is_answer else None, str(error))
-    works = check.is_fine(answer)
-    if not works and answer.is_cut:
+        text = str(error)
+        if "tools" in check.request and _OF_TOOLS.search(text) is None:
+            # A refusal for another reason, such as a limit, says nothing about tools.
+            return TrialFinding(check.ability, None, text)
+        return TrialFinding(check.ability, False, text)
+    if check.is_fine(answer):
+        return TrialFinding(check.ability, True)
+    if answer.is_cut:
         text = f"the answer was longer than {MAX_OUTPUT_TOKENS} tokens"
         return TrialFinding(check.ability, None, text)
-    return TrialFinding(check.ability, works, "" if works else check.otherwise)
+    return TrialFinding(check.ability, False, check.otherwise)
 
 
 def _streaming(answer: FirstAnswer) -> TrialFinding:
+    """Tell from the first answer whether the text comes in pieces."""
     if answer.is_cut:
         works = answer.text_deltas > 0 or answer.has_reasoned
-        return TrialFinding(
-            "streaming", works, f"cut off after {MAX_OUTPUT_TOKENS} tokens"
-        )
+        note = f"cut off after {MAX_OUTPUT_TOKENS} tokens"
+        return TrialFinding("streaming", works, note)
     if not answer.text.strip():
         return TrialFinding("streaming", False, "the answer has no text")
-    if answer.text_deltas > 1:
-        notes = []
-    else:
-        notes = ["the text came in one piece"]
+    notes: list[str] = []
+    if answer.text_deltas <= 1:
+        notes.append("the text came in one piece")
     if not answer.usage.total_tokens:
         notes.append("the server reports no usage")
     return TrialFinding("streaming", answer.text_deltas > 0, "; ".join(notes))
