@@ -33,7 +33,7 @@ def play_demo(
     environment: Mapping[str, str],
     run: Callable[[Sequence[str], Mapping[str, str]], int],
 ) -> int:
-    """Play the demo in a folder that is left for the user to look at; the exit code.
+    """Play the demo in a folder that is left for the user to look at. Returns the exit code.
 
     Args:
         run: runs a command line of this program with these variables.
@@ -53,23 +53,15 @@ def play_demo(
         raise CodexError(
             f"no folder for the demo: {cause(error)}", code="demo"
         ) from error
+    shown = printable(str(repository))
     stderr = OutputStream(2)
     stderr.write_text(
         "A recorded session, replayed without a key or a network.\n"
-        "The commands and the patch are run for real, in\n"
-        f"{printable(str(repository))}\n\n"
+        f"The commands and the patch are run for real, in\n{shown}\n\n"
     )
     tape = ["--replay", str(TAPE)]
     if os.isatty(0) and os.isatty(1):
-        # Nobody is asked in a replay.
-        alone = (
-            "-a",
-            "never",
-            "-c",
-            "tools.experimental_request_user_input.enabled=false",
-        )
-        trust = f'projects."{repository}".trust_level="trusted"'
-        command = [*_settings(repository), *alone, "-c", trust, *tape, PROMPT]
+        command = _terminal_command(repository, tape)
     else:
         # The recorded prompt contains nothing from standard input.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -77,31 +69,43 @@ def play_demo(
     code = run(command, own)
     shutil.rmtree(home, ignore_errors=True)
     if (repository / ".git").exists():
-        stderr.write_text(
-            f"\nWhat it changed:\n  git -C {printable(str(repository))} diff\n"
-        )
+        stderr.write_text(f"\nWhat it changed:\n  git -C {shown} diff\n")
     return code
 
 
 def demo_command(repository: Path, tape: list[str]) -> list[str]:
-    """The command line of the session. `tape`: the option that names it."""
+    """The command line of a session of `exec`. `tape`: the option that names the recording."""
     session = ["--ephemeral", "--skip-git-repo-check", *_settings(repository)]
     return ["exec", *session, *tape, PROMPT]
 
 
+def _terminal_command(repository: Path, tape: list[str]) -> list[str]:
+    """The command line of a session in the terminal. Nobody is asked in a replay."""
+    no_questions = "tools.experimental_request_user_input.enabled=false"
+    trust = f'projects."{repository}".trust_level="trusted"'
+    alone = ["-a", "never", "-c", no_questions, "-c", trust]
+    return [*_settings(repository), *alone, *tape, PROMPT]
+
+
 def _settings(repository: Path) -> list[str]:
+    """The options of a session in any form."""
     # Without git, the folder above may be that of somebody's project.
     session = ["--sandbox", "workspace-write", "-c", "project_root_markers=[]"]
     return [*session, "--cd", str(repository), "--model", "gpt-5.5"]
 
 
 def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables of the session: nothing of the user's own settings, and the `python3` that runs this program."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    """The variables of the session.
+
+    They have none of the user's own settings, and `PATH` begins with the `python3` that runs this
+    program.
+    """
+    python_folder = Path(sys.executable).parent
+    path = f"{python_folder}{os.pathsep}{environment.get('PATH', os.defpath)}"
     passed = {name: environment[name] for name in _PASSED_ON if name in environment}
-    locale = next(
-        filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), ""
-    )
+    locale = ""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        locale = locale or environment.get(name, "")
     if "utf" in locale.lower():
         # As `LANG`, bash does not warn of one that the system does not have.
         passed["LANG"] = locale
@@ -117,10 +121,7 @@ def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
         programs = programs_outside(codex_home(environment), environment, Path.cwd())
         git = find_git(programs, environment)
         identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
-        for command in (
-            ["init", "-q"],
-            ["add", "."],
-            [*identity, "commit", "-qm", "A basket"],
-        ):
-            git.run(folder, *command)
+        git.run(folder, "init", "-q")
+        git.run(folder, "add", ".")
+        git.run(folder, *identity, "commit", "-qm", "A basket")
     return folder

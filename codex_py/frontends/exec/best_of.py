@@ -45,6 +45,7 @@ from codex_py.streams.standard import OutputStream
 from codex_py.streams.terminal import aligned, on_one_line, printable
 
 _AT_ONCE: Final = 4
+"""The number of attempts that run side by side, unless `--jobs` says otherwise."""
 _SLACK_S: Final = 2.0
 """Agents keep to the time limit themselves; one that does not is ended this much later."""
 _PATCHES_KEPT_S: Final = 30 * 24 * 3600
@@ -55,6 +56,7 @@ _OF_SCRIPTS: Final = {
     "deny",
     "allow_domain",
 }
+"""The options that also hold for the sandbox of the scripts of `--score` and `--junit`."""
 _OF_JUDGE: Final = {
     *_OF_SCRIPTS,
     "model",
@@ -62,7 +64,8 @@ _OF_JUDGE: Final = {
     "local_provider",
     "ignore_user_config",
 }
-_OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - {
+"""The options that also hold for the model that judges."""
+_NOT_OF_ATTEMPTS: Final = {
     *OF_BEST_OF,
     "words",
     "literal_words",
@@ -73,6 +76,20 @@ _OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - {
     "color",
     "output_last_message",
 }
+_OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - _NOT_OF_ATTEMPTS
+"""The options that every attempt gets."""
+_COLUMNS: Final = (
+    "ATTEMPT",
+    "VARIED",
+    "STATE",
+    "PASSED",
+    "SCORE",
+    "DIFF",
+    "TOKENS",
+    "SECONDS",
+)
+_NUMBERS: Final = range(4, 8)
+"""The columns that are aligned to the right."""
 
 
 def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -112,11 +129,10 @@ def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
         if not key or not all(choices[key]):
             raise UsageError(f"--vary: write KEY=VALUE,VALUE, not {text!r}")
         _require_known(key, choices[key][0])
-    keys = list(choices)[::-1]
-    return [
-        dict(zip(keys, each, strict=True))
-        for each in product(*(choices[k] for k in keys))
-    ]
+    # `product` changes the last one fastest.
+    keys = list(reversed(choices))
+    combinations = product(*[choices[key] for key in keys])
+    return [dict(zip(keys, values, strict=True)) for values in combinations]
 
 
 def _require_known(key: str, value: str) -> None:
@@ -126,10 +142,7 @@ def _require_known(key: str, value: str) -> None:
     for problem in problems(parse_overrides([f"{key}={value}"])):
         if problem.unknown:
             near = suggestion(problem.key)
-            if near is None:
-                hint = ""
-            else:
-                hint = f"; did you mean `{near}`?"
+            hint = "" if near is None else f"; did you mean `{near}`?"
             raise UsageError(
                 f"--vary: there is no setting `{dotted(problem.key)}`{hint}"
             )
@@ -138,9 +151,11 @@ def _require_known(key: str, value: str) -> None:
 class _BestOf:
     """Makes the attempts at one prompt, and chooses the best."""
 
+    # `choose` sets these, in this order.
     _attempts: Sequence[Attempt]
     _runner: AttemptRunner
     _ends_at: float | None
+    """The time limit of all attempts, on the clock of the loop; None if there is none."""
 
     def __init__(
         self,
@@ -169,75 +184,85 @@ class _BestOf:
                 f"--vary: only {count} of {len(self._variations)} combinations are tried."
             )
         with snapshot_of(root, config, self._environment) as snapshot:
+            attempts: list[Attempt] = []
             spread = islice(cycle(self._variations), count)
-            self._attempts = [
-                self._attempt(*each, prompt, root) for each in enumerate(spread, 1)
-            ]
-            self._runner = AttemptRunner(
-                snapshot,
-                config,
-                self._environment,
-                [config.sandbox_policy().mode, *option_words(arguments, _OF_SCRIPTS)],
-                arguments.score,
-                arguments.junit,
-                working_folder(arguments.worktrees) if arguments.worktrees else None,
-                self._patches(snapshot.id),
-                self._watch,
-                self._program.warn,
-            )
+            for number, varied in enumerate(spread, 1):
+                attempts.append(self._attempt(number, varied, prompt, root))
+            self._attempts = attempts
+            self._runner = self._make_runner(snapshot)
             with closing(self._runner):
                 await self._make_all()
             return await self._conclude(snapshot)
+
+    def _make_runner(self, snapshot: BaseSnapshot) -> AttemptRunner:
+        arguments = self._arguments
+        mode = self._config.sandbox_policy().mode
+        worktrees = None
+        if arguments.worktrees:
+            worktrees = working_folder(arguments.worktrees)
+        return AttemptRunner(
+            snapshot,
+            self._config,
+            self._environment,
+            sandbox=[mode, *option_words(arguments, _OF_SCRIPTS)],
+            score=arguments.score,
+            junit=arguments.junit,
+            worktrees=worktrees,
+            patches=self._patches(snapshot.id),
+            watch=self._watch,
+            warn=self._program.warn,
+        )
 
     def _attempt(
         self, number: int, varied: Mapping[str, str], prompt: str, root: Path
     ) -> Attempt:
         """Prepare an attempt. Raises a `CodexError` if it could not begin with its variation."""
-        names = {"effort": "model_reasoning_effort"}
-        settings = [
-            f"{names.get(key, key)}={value}"
-            for key, value in varied.items()
-            if key not in {"model", "prompt"}
-        ]
-        given = self._arguments
+        own = self._varied_arguments(varied)
+        config = load_exec_config(own, self._environment)
+        price = price_of(config, config.model, config.model_provider)
+        if price is None and config.budget.max_cost is not None:
+            why = unknown_price(config.model, config.model_provider)
+            raise ConfigError(f"the cost cannot be limited because {why}")
+        text = prompt
+        if "prompt" in varied:
+            text = _varied_prompt(varied["prompt"])
         own = replace(
+            own,
+            add_dir=self._add_dirs(root),
+            image=[str(path) for path in own.images],
+            output_schema=_absolute(own.output_schema),
+            answers=_absolute(own.answers),
+        )
+        # Nobody can undo a turn in a worktree that has been removed.
+        words = [*option_words(own, _OF_ATTEMPTS), "--config=features.undo=false"]
+        return Attempt(number, varied, words, text, price)
+
+    def _varied_arguments(self, varied: Mapping[str, str]) -> Arguments:
+        """The command line with one variation, except for its prompt."""
+        given = self._arguments
+        settings: list[str] = []
+        for key, value in varied.items():
+            if key == "effort":
+                settings.append(f"model_reasoning_effort={value}")
+            elif key not in {"model", "prompt"}:
+                settings.append(f"{key}={value}")
+        return replace(
             given,
             model=varied.get("model", given.model),
             overrides=[*given.overrides, *given.limits, *settings],
             limits=(),
             usage_events=True,
         )
-        config = load_exec_config(own, self._environment)
-        price = price_of(config, config.model, config.model_provider)
-        if price is None and config.budget.max_cost is not None:
-            why = unknown_price(config.model, config.model_provider)
-            raise ConfigError(f"the cost cannot be limited because {why}")
-        text = varied.get("prompt", prompt)
-        if text.startswith("@") and "prompt" in varied:
-            try:
-                text = decode_prompt(Path(text[1:]).read_bytes())
-            except OSError as error:
-                raise UsageError(
-                    f"--vary: cannot read {text[1:]!r}: {error.strerror}"
-                ) from error
+
+    def _add_dirs(self, root: Path) -> list[str]:
+        """The folders of `--add-dir`. An attempt finds those of `root` in its own worktree."""
         folders: list[str] = []
-        for given_folder in self._program.add_dirs:
-            folder = os.path.normpath(given_folder)
-            # An attempt finds folders of the user's tree in its own worktree.
+        for given in self._program.add_dirs:
+            folder = os.path.normpath(given)
             if Path(folder).is_relative_to(root):
-                folder = os.path.relpath(folder, config.cwd)
+                folder = os.path.relpath(folder, self._config.cwd)
             folders.append(folder)
-        own = replace(
-            own,
-            add_dir=folders,
-            image=[str(path) for path in given.images],
-            output_schema=given.output_schema
-            and str(Path(given.output_schema).absolute()),
-            answers=given.answers and str(Path(given.answers).absolute()),
-        )
-        # Nobody can undo a turn in a worktree that has been removed.
-        words = [*option_words(own, _OF_ATTEMPTS), "--config=features.undo=false"]
-        return Attempt(number, varied, words, text, price)
+        return folders
 
     def _patches(self, name: str) -> Path:
         """The folder for the patches of this run. Removes old ones."""
@@ -252,36 +277,33 @@ class _BestOf:
         return folder
 
     async def _make_all(self) -> None:
+        """Make all attempts, some of them side by side."""
         max_time = self._config.budget.max_time
         began = asyncio.get_running_loop().time()
-        if max_time is None:
-            self._ends_at = None
-        else:
+        self._ends_at = None
+        if max_time is not None:
             self._ends_at = began + max_time
         slots = asyncio.Semaphore(self._arguments.jobs or _AT_ONCE)
-
-        async def make(attempt: Attempt) -> None:
-            async with slots:
-                limits = self._limits()
-                if limits is None:
-                    attempt.why = "the budget of all attempts is used up"
-                    return
-                attempt.options = [*attempt.options, *limits]
-                self._tell(began, f"attempt {attempt.attempt} begins")
-                await self._runner.make(
-                    attempt, self._ends_at and self._ends_at + _SLACK_S
-                )
-                if attempt.passed:
-                    verdict = "passed"
-                else:
-                    verdict = attempt.why or "did not pass"
-                self._tell(
-                    began, f"attempt {attempt.attempt}: {attempt.state}, {verdict}"
-                )
-
         async with asyncio.TaskGroup() as group:
             for attempt in self._attempts:
-                group.create_task(make(attempt))
+                group.create_task(self._make(attempt, slots, began))
+
+    async def _make(
+        self, attempt: Attempt, slots: asyncio.Semaphore, began: float
+    ) -> None:
+        """Make an attempt when a slot is free, within the rest of the budget."""
+        async with slots:
+            limits = self._limits()
+            if limits is None:
+                attempt.why = "the budget of all attempts is used up"
+                return
+            attempt.options = [*attempt.options, *limits]
+            self._tell(began, f"attempt {attempt.attempt} begins")
+            await self._runner.make(attempt, self._ends_at and self._ends_at + _SLACK_S)
+            verdict = "passed"
+            if not attempt.passed:
+                verdict = attempt.why or "did not pass"
+            self._tell(began, f"attempt {attempt.attempt}: {attempt.state}, {verdict}")
 
     def _limits(self) -> list[str] | None:
         """Options of `exec` with the rest of each limit; None if a limit is used up."""
@@ -292,10 +314,11 @@ class _BestOf:
             used = sum(each.usage.total_tokens for each in attempts)
             left["max_tokens"] = budget.max_tokens - used
         if budget.max_cost is not None:
-            costs = [
-                each.price.of(each.usage) for each in attempts if each.price is not None
-            ]
-            left["max_cost"] = budget.max_cost - sum(costs)
+            cost = 0.0
+            for each in attempts:
+                if each.price is not None:
+                    cost += each.price.of(each.usage)
+            left["max_cost"] = budget.max_cost - cost
         if self._ends_at is not None:
             left["max_time"] = self._ends_at - asyncio.get_running_loop().time()
         if min(left.values(), default=1) <= 0:
@@ -310,30 +333,34 @@ class _BestOf:
             if not self._arguments.usage_events:
                 return
         if self._arguments.json:
-            self._program.stdout.write(
-                b'%b,"attempt":%d}\n' % (line[:-2], attempt.attempt)
-            )
+            # The event ends with a brace and a newline.
+            fields_of_event = line[:-2]
+            told = b'%b,"attempt":%d}\n' % (fields_of_event, attempt.attempt)
+            self._program.stdout.write(told)
 
     def _tell(self, began: float, text: str) -> None:
+        """Print a line about the progress of all attempts. `began`: on the clock of the loop."""
         seconds = asyncio.get_running_loop().time() - began
         states = [each.state for each in self._attempts]
+        running = states.count("running")
+        waiting = states.count("not begun")
         tokens = sum(each.usage.total_tokens for each in self._attempts)
-        counts = (
-            f"{states.count('running')} running, {states.count('not begun')} to begin"
-        )
+        counts = f"{running} running, {waiting} to begin"
         line = f"[{seconds:.0f} s, {tokens:,} tokens; {counts}] {text}"
         self._program.stderr.write_text(f"{on_one_line(line)}\n")
 
     async def _conclude(self, snapshot: BaseSnapshot) -> int:
+        """Apply the best attempt, and report on all of them. Returns the exit code.
+
+        Raises:
+            CodexError: the attempts have no score, or the patch does not apply. The report is
+                printed all the same.
+        """
         passed = [each for each in self._attempts if each.passed]
         winner = None
         why = "no attempt passed"
         error = None
-        if (
-            passed
-            and self._arguments.score
-            and all(each.score is None for each in passed)
-        ):
+        if self._lack_score(passed):
             why = f"no attempt has a score: {passed[0].why}"
             error = UsageError(why)
         elif passed:
@@ -354,29 +381,33 @@ class _BestOf:
         if winner is not None:
             self._program.deliver(winner.last_message)
             return ExitCode.DONE
-        codes = {
-            each.exit_code or ExitCode.GATE for each in self._attempts if each.exit_code
-        }
+        codes = {each.exit_code for each in self._attempts if each.exit_code}
         # An exit code that all attempts share, such as that of a missing key, says more.
         if len(codes) == 1:
-            return max(codes)
+            return codes.pop()
         return ExitCode.GATE
 
+    def _lack_score(self, passed: Sequence[Attempt]) -> bool:
+        """True if attempts passed, but the script of `--score` gave none of them a score."""
+        if not passed or not self._arguments.score:
+            return False
+        return all(each.score is None for each in passed)
+
     async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
+        """The best attempt, and the reason. The model judges equal ones if the user wants that."""
         order, ties, why = best_first(passed)
-        if (
-            self._arguments.judge
-            and ties > 1
-            and (limits := self._limits()) is not None
-        ):
-            options = [*option_words(self._arguments, _OF_JUDGE), *limits]
-            try:
-                return await judged(
-                    order[:ties], options, self._config.cwd, self._environment
-                )
-            except CodexError as error:
-                self._program.warn(str(error))
-        return order[0], why
+        if not self._arguments.judge or ties < 2:
+            return order[0], why
+        limits = self._limits()
+        if limits is None:
+            return order[0], why
+        options = [*option_words(self._arguments, _OF_JUDGE), *limits]
+        equals = order[:ties]
+        try:
+            return await judged(equals, options, self._config.cwd, self._environment)
+        except CodexError as error:
+            self._program.warn(str(error))
+            return order[0], why
 
     def _report(
         self,
@@ -385,6 +416,7 @@ class _BestOf:
         *,
         is_applied: bool,
     ) -> None:
+        """Print the table of all attempts, and with `--json` the last event."""
         number = winner and winner.attempt
         if self._arguments.json:
             told = {
@@ -395,20 +427,8 @@ class _BestOf:
                 "why": why,
             }
             self._program.stdout.write(encode_json(told) + b"\n")
-        rows: list[Sequence[str]] = [
-            (
-                "ATTEMPT",
-                "VARIED",
-                "STATE",
-                "PASSED",
-                "SCORE",
-                "DIFF",
-                "TOKENS",
-                "SECONDS",
-            )
-        ]
-        rows += map(_cells, self._attempts)
-        lines = [line.rstrip() for line in aligned(rows, range(4, 8))]
+        rows: list[Sequence[str]] = [_COLUMNS, *map(_cells, self._attempts)]
+        lines = [line.rstrip() for line in aligned(rows, _NUMBERS)]
         if any(each.patch for each in self._attempts):
             lines.append(f"The patches are in {self._runner.patches}.")
         if winner is not None:
@@ -419,15 +439,31 @@ class _BestOf:
             else:
                 done = "is the best, and is not applied"
             lines.append(f"Attempt {number} {done}: {why}.")
-        self._program.stderr.write_text(printable("\n".join(lines)) + "\n")
+        report = printable("\n".join(lines))
+        self._program.stderr.write_text(f"{report}\n")
+
+
+def _varied_prompt(value: str) -> str:
+    """The prompt of `--vary`: a text, or `@` and the path of a file that has it."""
+    if not value.startswith("@"):
+        return value
+    path = value[1:]
+    try:
+        return decode_prompt(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"--vary: cannot read {path!r}: {error.strerror}") from error
+
+
+def _absolute(path: str | None) -> str | None:
+    """An attempt works in another folder, so it gets absolute paths."""
+    return path and str(Path(path).absolute())
 
 
 def _cells(attempt: Attempt) -> list[str]:
     """The attempt's row in the table that is printed at the end."""
-    varied = " ".join(f"{key}={value}" for key, value in attempt.varied.items())
-    passed = "no"
-    if attempt.passed:
-        passed = "yes"
+    settings = [f"{key}={value}" for key, value in attempt.varied.items()]
+    varied = " ".join(settings)
+    passed = "yes" if attempt.passed else "no"
     seconds = None
     if attempt.seconds is not None:
         seconds = round(attempt.seconds, 1)

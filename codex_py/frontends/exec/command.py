@@ -44,9 +44,8 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     prompt = None
     # A prompt is optional for a fork, as in Codex, and for the answer to a waiting call.
-    if target.prompt is not None or not (
-        target.fork or arguments.approve or arguments.refuse
-    ):
+    is_optional = bool(target.fork or arguments.approve or arguments.refuse)
+    if target.prompt is not None or not is_optional:
         prompt = start_reading(
             target.prompt,
             notice=lambda text: stderr.write_text(f"{text}\n"),
@@ -80,19 +79,21 @@ def start_reading(
         UsageError: there is no prompt, and standard input is a terminal.
     """
     reading: Future[str] = Future()
-    if argument is None and os.isatty(fd):
-        raise UsageError(
-            "no prompt: give one as an argument, or pipe it into standard input"
-        )
-    if argument is not None and not argument.strip():
+    is_terminal = os.isatty(fd)
+    if argument is None:
+        if is_terminal:
+            raise UsageError(
+                "no prompt: give one as an argument, or pipe it into standard input"
+            )
+        notice("Reading prompt from stdin...")
+        read = partial(_prompt, fd)
+    elif not argument.strip():
         raise UsageError("the prompt is empty", code="no_prompt")
-    if argument is not None and argument != "-" and (os.isatty(fd) or not piped):
+    elif argument == "-":
+        read = partial(_prompt, fd)
+    elif is_terminal or not piped:
         reading.set_result(argument)
         return reading
-    if argument is None:
-        notice("Reading prompt from stdin...")
-    if argument is None or argument == "-":
-        read = partial(_prompt, fd)
     else:
         deadline = time.monotonic() + GRACE_S
         read = partial(_prompt_with_input, argument, fd, deadline, notice)
@@ -122,7 +123,7 @@ def _prompt_with_input(
     argument: str, fd: int, deadline: float, notice: Callable[[str], None]
 ) -> str:
     """Read the argument, with standard input below it if that delivers a byte by the deadline."""
-    if not _speaks(fd, deadline):
+    if not _has_input(fd, deadline):
         notice(_SILENT)
         return argument
     # Empty input, as in CI jobs, is not announced, although Codex does so.
@@ -134,10 +135,7 @@ def _prompt_with_input(
     if extra.strip():
         # Tell the user: a shell loop that reads a list from standard input would miss the rest.
         lines = len(extra.splitlines())
-        if lines == 1:
-            some = "1 line"
-        else:
-            some = f"{lines:,} lines"
+        some = "1 line" if lines == 1 else f"{lines:,} lines"
         notice(f"The prompt ends with {some} of standard input.")
     return below(argument, extra)
 
@@ -163,15 +161,15 @@ def decode_prompt(data: bytes) -> str:
         raise _input_error(f"{error}; convert it to UTF-8 and try again") from error
 
 
-def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:
+def _read_all(fd: int, begun: Callable[[], None] | None = None) -> bytes:
     """Read everything up to the end. `begun` is called when the first bytes have arrived."""
-    size_before = 0
+    has_begun = False
 
     def grown(size: int) -> None:
-        nonlocal size_before
-        if not size_before:
+        nonlocal has_begun
+        if begun is not None and not has_begun:
             begun()
-        size_before = size
+        has_begun = True
         if size > MAX_BYTES:
             raise _input_error(f"there are more than {MAX_BYTES >> 20} MiB of it")
 
@@ -181,13 +179,17 @@ def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:
         raise _input_error(error.strerror or str(error)) from error
 
 
-def _speaks(fd: int, deadline: float) -> bool:
-    """False if `fd` is an open pipe or socket that has delivered nothing by the deadline."""
+def _has_input(fd: int, deadline: float) -> bool:
+    """False if `fd` is an open pipe or socket that has delivered nothing by the deadline.
+
+    `deadline`: on the clock of `time.monotonic`.
+    """
     if not is_pipe(fd):
         return True
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    wait_s = max(0.0, deadline - time.monotonic())
+    return bool(poll.poll(wait_s * 1000))
 
 
 def _input_error(what: str) -> CodexError:

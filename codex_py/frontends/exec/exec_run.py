@@ -110,6 +110,7 @@ class ExecRun:
         self._config = program.config
         self._bundle_file = None
         self._bundle: Callable[[int], str] | None = None
+        """Makes the text of the bundle from the exit code; the session gives it."""
         if arguments.bundle is not None:
             # The bundle of an earlier run must not be taken for this run's.
             self._bundle_file = OutputFile(
@@ -125,6 +126,7 @@ class ExecRun:
             self._sink = self._human = _human_text(program)
         self._summary = _step_summary(program)
         self._worktree: str | None = None
+        """The path of the session's worktree; None if it has none."""
         self._is_over = False
         """True: the last turn has ended."""
 
@@ -140,25 +142,16 @@ class ExecRun:
         return self._program.run(self._session_run)
 
     async def _session_run(self) -> int:
-        if self._prompt is None:
-            prompt = None
-        else:
+        """Open the session, run its turn, and deliver the answer. Returns the exit code."""
+        prompt = None
+        if self._prompt is not None:
             prompt = asyncio.wrap_future(self._prompt)
-        if prompt is not None and self._program.target.prompt in {None, "-"}:
-            # An empty prompt is a mistake, which should leave no session behind.
-            await prompt
+            if self._program.target.prompt in {None, "-"}:
+                # An empty prompt is a mistake, which should leave no session behind.
+                await prompt
         async with AsyncExitStack() as stack:
             try:
-                await self._enter_worktree(stack)
-                opening = open_session(
-                    self._config,
-                    self._work.options(self._options()),
-                    self._pass_on,
-                    environment=self._program.environment,
-                    approver=AbsentApprover() if self._program.suspension else None,
-                    elicitor=self._elicitor,
-                )
-                session = self._session = await stack.enter_async_context(opening)
+                session = await self._open(stack)
                 text = None if prompt is None else await prompt
             except CodexError:
                 # Warnings may give the cause; otherwise they wait for a header that never comes.
@@ -167,9 +160,9 @@ class ExecRun:
                 raise
             if self._human is not None:
                 self._human.begin(session.thread_id, session.settings, text)
-            if text is None and not (
-                self._program.suspension and self._program.suspension.answer
-            ):
+            suspension = self._program.suspension
+            answers_call = suspension is not None and suspension.answer is not None
+            if text is None and not answers_call:
                 return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
             try:
@@ -183,6 +176,23 @@ class ExecRun:
         if self._bundle_file and self._bundle and error is None:
             self._bundle_file.write(self._bundle(result.exit_code))
         return result.exit_code
+
+    async def _open(self, stack: AsyncExitStack) -> Session:
+        """Open the session, in its worktree if it has one."""
+        await self._enter_worktree(stack)
+        approver = None
+        if self._program.suspension is not None:
+            approver = AbsentApprover()
+        opening = open_session(
+            self._config,
+            self._work.options(self._options()),
+            self._pass_on,
+            environment=self._program.environment,
+            approver=approver,
+            elicitor=self._elicitor,
+        )
+        self._session = await stack.enter_async_context(opening)
+        return self._session
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:
         """Move to the worktree of the session, if it has one."""
@@ -199,7 +209,7 @@ class ExecRun:
             self._worktree = str(tree.path)
 
     def _pass_on(self, event: events.Event) -> None:
-        is_aborted = self._program.interruption.signal == signal.SIGTERM
+        """The sink of the session's events."""
         match event:
             case events.ItemCompleted(event_items.ErrorItem(message=message)) if (
                 self._is_over
@@ -207,12 +217,9 @@ class ExecRun:
                 # A late message, such as one of a `SessionEnd` hook, cannot be an event: the end of
                 # the turn is the last one.
                 self._program.warn(message)
-            case events.TurnFailed() if (
-                self._program.arguments.experimental_json and is_aborted
-            ):
-                # Print nothing, as Codex does. The SDKs of Codex send SIGTERM to abort a turn. They
-                # throw an `AbortError` at the end of the stream, but another error if they read
-                # this event first.
+            case events.TurnFailed() if self._is_aborted_by_sdk():
+                # Print nothing, as Codex does. The SDKs throw an `AbortError` at the end of the
+                # stream, but another error if they read this event first.
                 pass
             case events.ThreadStarted() if self._worktree is not None:
                 self._sink(replace(event, worktree=self._worktree))
@@ -221,6 +228,11 @@ class ExecRun:
         if self._summary is not None:
             self._summary(event)
 
+    def _is_aborted_by_sdk(self) -> bool:
+        """True if a SDK of Codex aborts the turn: it sends SIGTERM."""
+        is_terminated = self._program.interruption.signal == signal.SIGTERM
+        return self._program.arguments.experimental_json and is_terminated
+
     def _warn_in_session(self, text: str) -> None:
         self._session.warn(text)
 
@@ -228,27 +240,30 @@ class ExecRun:
         self._bundle = bundle
 
     def _options(self) -> SessionOptions:
-        arguments = self._program.arguments
-        choices = configured_choices(self._config, self._program.add_dirs)
+        program = self._program
+        arguments = program.arguments
+        target = program.target
+        originator = program.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE")
+        choices = None
+        if arguments.plan:
+            configured = configured_choices(self._config, program.add_dirs)
+            choices = replace(configured, mode="plan")
         return SessionOptions(
-            originator=self._program.environment.get(
-                "CODEX_INTERNAL_ORIGINATOR_OVERRIDE"
-            )
-            or "codex_exec",
+            originator=originator or "codex_exec",
             ephemeral=arguments.ephemeral,
-            resume=self._program.target.resume,
-            resume_last=self._program.target.resume_last,
-            resume_all=self._program.target.resume_all,
-            fork=self._program.target.fork,
-            needs_own_worktree=self._program.needs_own_worktree,
-            choices=replace(choices, mode="plan") if arguments.plan else None,
-            add_dirs=self._program.add_dirs,
-            record=Path(arguments.record).absolute() if arguments.record else None,
-            replay=Path(arguments.replay).absolute() if arguments.replay else None,
+            resume=target.resume,
+            resume_last=target.resume_last,
+            resume_all=target.resume_all,
+            fork=target.fork,
+            needs_own_worktree=program.needs_own_worktree,
+            choices=choices,
+            add_dirs=program.add_dirs,
+            record=_absolute(arguments.record),
+            replay=_absolute(arguments.replay),
             bundle=self._keep_bundle if self._bundle_file else None,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
-            suspension=self._program.suspension,
+            suspension=program.suspension,
             text_deltas=False,
         )
 
@@ -273,6 +288,12 @@ def _step_summary(program: ExecProgram) -> events.EventSink | None:
     from codex_py.frontends.exec.step_summary import StepSummary  # 2 ms
 
     return StepSummary(Path(path), program.warn)
+
+
+def _absolute(path: str | None) -> Path | None:
+    if not path:
+        return None
+    return Path(path).absolute()
 
 
 def _collect_garbage() -> None:

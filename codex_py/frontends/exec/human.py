@@ -85,7 +85,7 @@ class HumanText:
             case events.ItemCompleted(item):
                 self._completed(item)
             case events.CallDenied() | events.HookProgress() | events.Reconnecting():
-                self._live(event)
+                self._notice(event)
             case events.Error(message, code):
                 self._reported = message
                 if code != "aborted":
@@ -97,16 +97,15 @@ class HumanText:
             case events.TurnCompleted(usage, denied=denied, facts=facts):
                 for gate in facts.get("gates", ()):
                     self._gate(gate)
-                spent = (
-                    usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
-                )
+                uncached = usage.input_tokens - usage.cached_input_tokens
+                spent = uncached + usage.output_tokens
                 self._line(f"{self._style('dim', 'tokens used')}\n{spent:,}")
                 if denied is not None:
                     self._line(self._style("yellow", printable(denied_line(denied))))
             case _:
                 pass
 
-    def _live(
+    def _notice(
         self, event: events.CallDenied | events.HookProgress | events.Reconnecting
     ) -> None:
         match event:
@@ -114,16 +113,12 @@ class HumanText:
                 label = self._style("yellow", "denied:")
                 self._line(f"{label} {printable(tool)}: {printable(reason)}")
             case events.HookProgress(name, status):
-                if status == "running":
-                    end = ""
-                else:
-                    end = f" {status.capitalize()}"
+                end = "" if status == "running" else f" {status.capitalize()}"
                 self._line(f"hook: {name}{end}")
             case events.Reconnecting(cause=cause, attempt=attempt, wait_s=wait_s):
                 if attempt == 1 or wait_s >= _NOTABLE_WAIT_S:
-                    self._error(
-                        f"{cause}; trying again in {wait_s:.1f} s (try {attempt + 1})"
-                    )
+                    again = f"trying again in {wait_s:.1f} s (try {attempt + 1})"
+                    self._error(f"{cause}; {again}")
 
     def _started(self, item: event_items.ThreadItem) -> None:
         match item:
@@ -143,9 +138,8 @@ class HumanText:
     def _completed(self, item: event_items.ThreadItem) -> None:
         match item:
             case event_items.AgentMessage():
-                self._line(
-                    f"{self._speaker('codex')}\n{printable(without_tags(item.text))}"
-                )
+                text = printable(without_tags(item.text))
+                self._line(f"{self._speaker('codex')}\n{text}")
             case event_items.ReasoningSummary() if self._show_reasoning:
                 self._line(self._style("dim", printable(item.text)))
             case event_items.CommandExecution():
@@ -180,43 +174,39 @@ class HumanText:
         if item.status == "declined":
             # `CallDenied` gives the reason.
             return
-        if item.duration_ms is None:
-            took = ""
-        else:
+        took = ""
+        if item.duration_ms is not None:
             took = f" in {duration(item.duration_ms)}"
         if item.exit_code == 0:
             self._line(self._style("green", f" succeeded{took}:"))
+        elif item.exit_code is None:
+            self._line(self._style("red", f" {item.status}{took}:"))
         else:
-            if item.exit_code is None:
-                verdict = item.status
-            else:
-                verdict = f"exited {item.exit_code}"
-            self._line(self._style("red", f" {verdict}{took}:"))
+            self._line(self._style("red", f" exited {item.exit_code}{took}:"))
         if item.aggregated_output:
             self._line(printable(item.aggregated_output))
 
     def _file_change(self, item: event_items.FileChange) -> None:
         label = self._style("bold", "patch:")
-        if item.is_declined:
-            self._line(f"{label} declined")
-        else:
-            self._line(f"{label} {item.status}")
+        status = "declined" if item.is_declined else item.status
+        self._line(f"{label} {status}")
         for change in item.changes:
             self._line(self._style("dim", printable(change.path)))
         # `CallDenied` gives the reason of a refusal.
         if item.status == "failed" and not item.is_declined:
             if item.error is not None:
-                self._line(self._style("red", printable(item.error["message"])))
+                reason = printable(item.error["message"])
+                self._line(self._style("red", reason))
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))
 
     def _gate(self, gate: Mapping[str, Any]) -> None:
-        style = "green" if gate["status"] == "passed" else "red"
+        status = gate["status"]
+        label = self._style("bold", "gate:")
+        name = printable(gate["name"])
+        verdict = self._style("green" if status == "passed" else "red", status)
         why = f": {gate['reason']}" if "reason" in gate else ""
-        verdict = self._style(style, gate["status"])
-        self._line(
-            f"{self._style('bold', 'gate:')} {printable(gate['name'])} {verdict}{printable(why)}"
-        )
+        self._line(f"{label} {name} {verdict}{printable(why)}")
         if "output" in gate:
             self._line(printable(gate["output"]))
 

@@ -22,20 +22,22 @@ from codex_py.streams.standard import OutputStream
 def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Review a change. Returns the exit code."""
     words = [*arguments.words, *arguments.literal_words]
-    words = words[words.index("review") + 1 :]
+    first = words.index("review") + 1
+    instructions = words[first:]
     if arguments.suspends:
         raise UsageError(
             "review: --on-approval is for `exec`, as a review asks for nothing"
         )
-    given = [arguments.uncommitted, arguments.base, arguments.commit, words]
-    if sum(map(bool, given)) != 1 or len(words) > 1:
+    choices = (arguments.uncommitted, arguments.base, arguments.commit, instructions)
+    given = [choice for choice in choices if choice]
+    if len(given) != 1 or len(instructions) > 1:
         raise UsageError(
             "review: say what: --uncommitted, --base BRANCH, --commit SHA, or instructions of your own"
         )
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
-    if words:
+    if instructions:
         prompt = start_reading(
-            words[0], notice=lambda text: stderr.write_text(f"{text}\n")
+            instructions[0], notice=lambda text: stderr.write_text(f"{text}\n")
         )
     else:
         prompt = Future[str]()
@@ -48,6 +50,7 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 
 def _target(arguments: Arguments) -> ReviewTarget:
+    """The change that the options name. It is empty if there are instructions instead."""
     return ReviewTarget(
         arguments.uncommitted, arguments.base, arguments.commit, arguments.title
     )
@@ -70,12 +73,11 @@ class _ReviewWork:
         reviews = session.feature(Reviews)
         assert reviews is not None
         self._reviews = reviews
-        marks = [
-            int(kind[1]) for kind in self._arguments.fail_on if kind.startswith("p")
-        ]
-        return await session.run_turn(
-            reviews.begin(target, fail_on=max(marks, default=None))
-        )
+        # `--fail-on p1` names a priority; 0 is the highest one.
+        priorities = [kind for kind in self._arguments.fail_on if kind.startswith("p")]
+        lowest = max((int(kind[1]) for kind in priorities), default=None)
+        prompt = reviews.begin(target, fail_on=lowest)
+        return await session.run_turn(prompt)
 
     def answer(self, result: TurnResult) -> str | None:
         review = self._reviews and self._reviews.review

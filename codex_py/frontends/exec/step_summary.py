@@ -5,7 +5,7 @@ https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-comm
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,52 +33,53 @@ class StepSummary:
             case ItemCompleted(AgentMessage(text=text)):
                 self._answer = text
             case TurnCompleted() | TurnFailed():
-                try:
-                    descriptor = os.open(self._path, _FLAGS, 0o666)
-                    with open(  # noqa: PTH123
-                        descriptor, "a", encoding="utf-8", errors="replace"
-                    ) as file:
-                        file.write("\n".join([*self._lines(event), ""]))
-                except OSError as error:
-                    self._warn(
-                        f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror}"
-                    )
+                lines = [*self._lines(event), ""]
+                self._append("\n".join(lines))
             case _:
                 pass
 
+    def _append(self, text: str) -> None:
+        try:
+            descriptor = os.open(self._path, _FLAGS, 0o666)
+            with open(  # noqa: PTH123
+                descriptor, "a", encoding="utf-8", errors="replace"
+            ) as file:
+                file.write(text)
+        except OSError as error:
+            self._warn(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror}")
+
     def _lines(self, event: TurnCompleted | TurnFailed) -> Iterator[str]:
-        is_done = isinstance(event, TurnCompleted)
-        if is_done:
+        """The paragraphs and the rows of the summary, without the newline at their ends."""
+        if isinstance(event, TurnCompleted):
             yield "### codex-py: the turn completed\n"
+            used = f", {event.usage.total_tokens:,} tokens"
         else:
             yield "### codex-py: the turn failed\n"
             yield f"{_code(event.error.message)}\n"
+            used = ""
         if self._answer:
-            # Show it as code: a model's text must not become a link, an image or a mention.
-            inner = re.findall("`+", self._answer)
-            longest = max(map(len, inner), default=0)
-            fence = "`" * max(3, longest + 1)
-            yield f"{fence}text\n{printable(self._answer[:_MAX_CHARS])}\n{fence}\n"
-        gates: list[Mapping[str, Any]] = event.facts.get("gates") or []
+            yield _block(self._answer)
+        gates: Sequence[Mapping[str, Any]] = event.facts.get("gates") or ()
         if gates:
             yield "| gate | status | |\n| --- | --- | --- |"
-            yield from (
-                f"| {_code(gate['name'])} | {gate['status']} | {_code(gate.get('reason', ''))} |"
-                for gate in gates
-            )
+            for gate in gates:
+                name = _code(gate["name"])
+                reason = _code(gate.get("reason", ""))
+                yield f"| {name} | {gate['status']} | {reason} |"
             yield ""
         diff = event.diff or ""
         files = len(re.findall("^diff --git ", diff, re.MULTILINE))
         counted = changed_lines(diff)
-        if counted is None:
-            lines = "many"
-        else:
-            lines = f"{counted:,}"
-        if is_done:
-            used = f", {event.usage.total_tokens:,} tokens"
-        else:
-            used = ""
+        lines = "many" if counted is None else f"{counted:,}"
         yield f"{files} files changed, {lines} lines{used}."
+
+
+def _block(text: str) -> str:
+    """Text as a block of code: a model's text must not become a link, an image or a mention."""
+    inner = re.findall("`+", text)
+    longest = max(map(len, inner), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{printable(text[:_MAX_CHARS])}\n{fence}\n"
 
 
 def _code(text: str) -> str:

@@ -17,15 +17,19 @@ from codex_py.protocol.events import Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 ANSWER_TIMEOUT_S = 600.0
+"""The time that the client's user has for an answer."""
 _MAX_UNREAD_BYTES = 4 * 1024 * 1024
 """Notices are dropped if the client has left more than this unread; results never are."""
 
+_WITH_WARNINGS = {"debug", "info", "notice", "warning"}
+"""The log levels at which a client gets warnings."""
 _TITLES = {
     "command": ("exec-approval", "Allow the agent to run this command"),
     "patch": ("patch-approval", "Allow the agent to make these edits"),
     "mcp": ("mcp-approval", "Allow the agent to call this tool"),
     "network": ("network-approval", "Allow a command to reach this host"),
 }
+"""The kinds of questions: their names in Codex, and what is asked."""
 _DECISION = {
     "type": "object",
     "properties": {
@@ -38,6 +42,7 @@ _DECISION = {
     },
     "required": ["decision"],
 }
+"""The schema of the form with which the user answers."""
 _ANSWERS = {"approved", "approved_for_session", "denied", "abort"}
 
 
@@ -66,7 +71,8 @@ class Client:
         if self._writer.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
             return
         message = types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
-        self._writer.write(message.model_dump_json(by_alias=True).encode() + b"\n")
+        line = message.model_dump_json(by_alias=True)
+        self._writer.write(line.encode() + b"\n")
 
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """Send `elicitation/create`. If this is cancelled, the client is notified.
@@ -102,35 +108,30 @@ class ClientCall:
 
     @property
     def can_be_asked(self) -> bool:
+        """True if the client shows forms, or opens addresses."""
         return self._client.can_be_asked or self._client.can_open_urls
 
     def tell(self, thread_id: str, event: Event) -> None:
-        """Send an event of the thread to the client."""
+        """Send an event of the thread: as Codex does, as progress, and as a warning.
+
+        Most events are only some of these, or none.
+        """
         message = codex_event(event)
         if message is not None:
             self.tell_codex(thread_id, message)
-        text = progress_text(event)
-        if text is not None and self._progress_token is not None:
+        progress = progress_text(event)
+        if progress is not None and self._progress_token is not None:
             self._steps += 1
-            self._client.notify(
-                "notifications/progress",
-                {
-                    "progressToken": self._progress_token,
-                    "progress": self._steps,
-                    "message": text,
-                },
-            )
-        text = warning_text(event)
-        if text is not None and self._client.log_level in {
-            "debug",
-            "info",
-            "notice",
-            "warning",
-        }:
-            self._client.notify(
-                "notifications/message",
-                {"level": "warning", "logger": "codex-py", "data": text},
-            )
+            step = {
+                "progressToken": self._progress_token,
+                "progress": self._steps,
+                "message": progress,
+            }
+            self._client.notify("notifications/progress", step)
+        warning = warning_text(event)
+        if warning is not None and self._client.log_level in _WITH_WARNINGS:
+            logged = {"level": "warning", "logger": "codex-py", "data": warning}
+            self._client.notify("notifications/message", logged)
 
     def tell_codex(self, thread_id: str, message: dict[str, Any]) -> None:
         """Send a message of `codex/event`."""
@@ -150,8 +151,9 @@ class ClientCall:
         said = " ".join((request.reason or "").split())
         reason = f"\n\nReason: {said}" if said else ""
         agent = f"{request.agent}: " if request.agent else ""
+        question = f"{agent}{title} in {request.cwd}?{reason}"
         params = {
-            "message": f"{agent}{title} in {request.cwd}?{reason}\n\n{request.summary}",
+            "message": f"{question}\n\n{request.summary}",
             "requestedSchema": _DECISION,
             # Clients written for Codex show these parts.
             "threadId": thread_id,
@@ -171,14 +173,17 @@ class ClientCall:
         if answer.get("action") == "accept":
             form: dict[str, Any] = answer.get("content") or {}
             chosen = form.get("decision", chosen)
-        return Review(ReviewDecision(chosen if str(chosen) in _ANSWERS else "denied"))
+        if str(chosen) not in _ANSWERS:
+            chosen = "denied"
+        return Review(ReviewDecision(chosen))
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Pass on a question of the thread's MCP server, or of the model, to the user."""
         client = self._client
-        if not (
-            client.can_be_asked if elicitation.url is None else client.can_open_urls
-        ):
+        can_show = client.can_open_urls
+        if elicitation.url is None:
+            can_show = client.can_be_asked
+        if not can_show:
             return ElicitationAnswer("decline")
         message = f"{elicitation.server}: {elicitation.message}"
         try:

@@ -10,6 +10,7 @@ import gc
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -56,11 +57,9 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     config = configs.config(None, has_user=True)
     config.require_enforced()
     if not arguments.trust_client:
-        folders = (
-            config.cwd,
-            *((config.cwd / name).resolve() for name in arguments.add_dir),
-        )
-        configs = replace(configs, ceiling=Ceiling(config, folders))
+        added = [(config.cwd / name).resolve() for name in arguments.add_dir]
+        ceiling = Ceiling(config, (config.cwd, *added))
+        configs = replace(configs, ceiling=ceiling)
     gc.freeze()
     gc.enable()
     return asyncio.run(Interruption().run(_serve(configs)))
@@ -89,6 +88,8 @@ async def _serve(configs: tools.ThreadConfigs) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
+    """Answers the requests of one client."""
+
     _configs: tools.ThreadConfigs
     _threads: Threads
     _client: Client
@@ -108,9 +109,8 @@ class _Agent:
         return server
 
     async def _list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate_json(
-            instruction_text("mcp_server.json")
-        )
+        text = instruction_text("mcp_server.json")
+        return types.ListToolsResult.model_validate_json(text)
 
     async def _set_level(
         self, _context: ServerRequestContext[Any], params: types.SetLevelRequestParams
@@ -122,29 +122,32 @@ class _Agent:
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         assert context.request_id is not None
-        call = ClientCall(
-            self._client, context.request_id, (context.meta or {}).get("progress_token")
-        )
-        configs = self._configs
-        has_user = self._client.can_be_asked
+        meta = context.meta or {}
+        progress_token = meta.get("progress_token")
+        call = ClientCall(self._client, context.request_id, progress_token)
         try:
-            if params.name == "codex":
-                new = tools.arguments_of(tools.NewThread, params.arguments)
-                config = new.settings(configs, has_user=has_user)
-                return await self._threads.begin(config, new.prompt, call)
-            if params.name == "codex-reply":
-                reply = tools.arguments_of(tools.CodexReply, params.arguments)
-
-                def load() -> Config:
-                    path = find_session(codex_home(configs.environment), reply.id)
-                    if path is None:
-                        raise SessionError(f"no thread found with the id {reply.id!r}")
-                    return configs.config(read_meta(path).cwd, has_user=has_user)
-
-                return await self._threads.go_on(reply.id, reply.prompt, call, load)
-            raise CodexError(f"there is no tool {params.name!r}", code="usage")
+            match params.name:
+                case "codex":
+                    new = tools.arguments_of(tools.NewThread, params.arguments)
+                    has_user = self._client.can_be_asked
+                    config = new.settings(self._configs, has_user=has_user)
+                    return await self._threads.begin(config, new.prompt, call)
+                case "codex-reply":
+                    reply = tools.arguments_of(tools.CodexReply, params.arguments)
+                    load = partial(self._stored_config, reply.id)
+                    return await self._threads.go_on(reply.id, reply.prompt, call, load)
+                case name:
+                    raise CodexError(f"there is no tool {name!r}", code="usage")
         except CodexError as error:
             return tools.tool_result(None, str(error), is_error=True)
+
+    def _stored_config(self, thread_id: str) -> Config:
+        """The configuration of a stored thread. Raises a `CodexError` if it cannot be used."""
+        path = find_session(codex_home(self._configs.environment), thread_id)
+        if path is None:
+            raise SessionError(f"no thread found with the id {thread_id!r}")
+        cwd = read_meta(path).cwd
+        return self._configs.config(cwd, has_user=self._client.can_be_asked)
 
 
 @asynccontextmanager

@@ -27,14 +27,19 @@ class ClientMessages(IncomingMessages):
         writer: asyncio.StreamWriter,
         tell: Callable[[str], None],
     ) -> None:
+        def left(why: str | None) -> None:
+            if why is not None:
+                tell(f"the client {why}")
+
         super().__init__(
             reader,
             lambda text: tell(f"skipped a line that is not a message: {text!r}"),
-            lambda why: None if why is None else tell(f"the client {why}"),
+            left,
             self._refuse_long,
         )
         self._writer = writer
-        self._is_begun = False
+        self._is_initialized = False
+        """True: the client has sent `initialize`."""
 
     def _message(self, line: bytes) -> SessionMessage | None:
         item = super()._message(line)
@@ -43,13 +48,14 @@ class ClientMessages(IncomingMessages):
             if line.endswith(b"\n"):
                 self._refuse_unreadable(line)
             return None
-        if not isinstance(item.message, types.JSONRPCRequest) or self._is_begun:
+        request = item.message
+        if not isinstance(request, types.JSONRPCRequest) or self._is_initialized:
             return item
-        if item.message.method not in _BEFORE_HANDSHAKE:
+        if request.method not in _BEFORE_HANDSHAKE:
             text = "not initialized: send `initialize` first"
-            self._refuse(item.message.id, types.INVALID_REQUEST, text)
+            self._refuse(request.id, types.INVALID_REQUEST, text)
             return None
-        self._is_begun = item.message.method == "initialize"
+        self._is_initialized = request.method == "initialize"
         return item
 
     def _refuse_unreadable(self, line: bytes) -> None:

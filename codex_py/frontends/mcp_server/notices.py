@@ -38,9 +38,7 @@ def codex_event(event: events.Event) -> dict[str, Any] | None:
             return {"type": "stream_error", "message": message}
         case events.Error(message):
             return {"type": "error", "message": message}
-        case events.TurnCompleted(diff=diff) | events.TurnFailed(diff=diff) if (
-            diff is not None
-        ):
+        case events.TurnCompleted(diff=str(diff)) | events.TurnFailed(diff=str(diff)):
             return {"type": "turn_diff", "unified_diff": diff}
         case events.TurnFailed(error) if error.code == "aborted":
             return {"type": "turn_aborted", "reason": "interrupted"}
@@ -99,6 +97,7 @@ def progress_text(event: events.Event) -> str | None:
 
 
 def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
+    """The message for an item that is done; None for most patches and plans."""
     match item:
         case event_items.AgentMessage(text=text):
             return {"type": "agent_message", "message": text}
@@ -106,18 +105,8 @@ def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
             return {"type": "agent_reasoning", "text": text}
         case event_items.ErrorItem(message=message):
             return {"type": "warning", "message": message}
-        case event_items.CommandExecution(aggregated_output=output):
-            seconds, milliseconds = divmod(item.duration_ms or 0, 1000)
-            end = {
-                "stdout": output,
-                "stderr": "",
-                "aggregated_output": output,
-                "formatted_output": output,
-                "exit_code": -1 if item.exit_code is None else item.exit_code,
-                "duration": {"secs": seconds, "nanos": milliseconds * 1_000_000},
-                "status": item.status,
-            }
-            return {"type": "exec_command_end", **_command(item), **end}
+        case event_items.CommandExecution():
+            return _command_end(item)
         case event_items.McpToolCall():
             if item.error is None:
                 result = {"Ok": item.result}
@@ -130,7 +119,26 @@ def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
             return None
 
 
+def _command_end(item: event_items.CommandExecution) -> dict[str, Any]:
+    output = item.aggregated_output
+    exit_code = item.exit_code
+    if exit_code is None:
+        exit_code = -1
+    seconds, milliseconds = divmod(item.duration_ms or 0, 1000)
+    end = {
+        "stdout": output,
+        "stderr": "",
+        "aggregated_output": output,
+        "formatted_output": output,
+        "exit_code": exit_code,
+        "duration": {"secs": seconds, "nanos": milliseconds * 1_000_000},
+        "status": item.status,
+    }
+    return {"type": "exec_command_end", **_command(item), **end}
+
+
 def _command(item: event_items.CommandExecution) -> dict[str, Any]:
+    """The fields that the messages of a command have in common."""
     try:
         argv = shlex.split(item.command)
     except ValueError:
@@ -149,5 +157,10 @@ def _plan(item: event_items.TodoList) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, int]:
-    kinds = ("input", "cached_input", "output", "reasoning_output", "total")
-    return {f"{kind}_tokens": getattr(usage, f"{kind}_tokens") for kind in kinds}
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_output_tokens": usage.reasoning_output_tokens,
+        "total_tokens": usage.total_tokens,
+    }

@@ -27,14 +27,16 @@ from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 
 class _Thread(HostedThread):
-    """A thread. It is an `Approver` and an `Elicitor`, and passes questions to the running call."""
+    """A thread, which is also an `Approver` and an `Elicitor`: the running call gets the questions."""
 
     id: str | None = None
+    """The id of the thread; None before the session is open."""
     task: "asyncio.Task[CallToolResult] | None" = None
-    """The task that runs the turn."""
+    """The task that runs the turn; None if no turn runs."""
     is_ending = False
     """True: the task is about to end, and further calls wait for that."""
     call: ClientCall | None = None
+    """The call whose turn runs; None between turns."""
 
     def __init__(self, config: Config, options: SessionOptions) -> None:
         super().__init__(options)
@@ -64,6 +66,7 @@ class _Thread(HostedThread):
         return await self.call.elicit(elicitation)
 
     def _tell(self, event: Event) -> None:
+        """The sink of the session's events."""
         if isinstance(event, ThreadStarted):
             self.id = event.thread_id
         if self.call is not None and self.id is not None:
@@ -71,6 +74,8 @@ class _Thread(HostedThread):
 
 
 class Threads:
+    """The threads that calls of tools have opened."""
+
     def __init__(self, environment: Mapping[str, str], options: SessionOptions) -> None:
         self._environment = environment
         self._options = options
@@ -126,13 +131,13 @@ class Threads:
         thread.task = task
         self._tasks.add(task)
 
-        def over(task: asyncio.Task[CallToolResult]) -> None:
+        def turn_ended(task: asyncio.Task[CallToolResult]) -> None:
             self._tasks.discard(task)
             thread.task = None
             thread.is_ending = False
             self._threads.close_idle()
 
-        task.add_done_callback(over)
+        task.add_done_callback(turn_ended)
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
@@ -144,41 +149,46 @@ class Threads:
     async def _turn(
         self, thread: _Thread, prompt: str, call: ClientCall
     ) -> CallToolResult:
+        """Run a turn. Errors become the result of the call."""
         asked_for = thread.options.resume
         # The thread may be closing.
         async with thread.lock:
             thread.call = call
             try:
-                if not thread.is_open:
-                    session = await thread.open(self._environment)
-                    call.tell_codex(session.thread_id, _session_configured(session))
-                session = thread.session
-                for name in filter(None, (asked_for, session.thread_id)):
-                    # A session that Codex wrote continues under an id of its own.
-                    self._threads.use(name, thread)
-                result = await session.run_turn(prompt)
-                if result.error is not None:
-                    return tool_result(thread.id, str(result.error), is_error=True)
-                done = {
-                    "type": "task_complete",
-                    "last_agent_message": result.last_message,
-                }
-                call.tell_codex(session.thread_id, done)
-                return tool_result(thread.id, result.last_message or "")
+                return await self._answer(thread, prompt, call)
             except CodexError as error:
                 return tool_result(thread.id, str(error), is_error=True)
             except Exception as error:  # noqa: BLE001 - a bug costs this call, and not the other threads
                 # The SDK would answer too, but if its logger is silenced, nobody would see the
                 # traceback.
                 traceback.print_exc(file=sys.stderr)
-                return tool_result(
-                    thread.id, f"internal error: {error!r}", is_error=True
-                )
+                text = f"internal error: {error!r}"
+                return tool_result(thread.id, text, is_error=True)
             finally:
                 thread.call = None
                 if thread.id is None and asked_for is not None:
                     # The thread could not be opened.
                     self._threads.remove(thread)
+
+    async def _answer(
+        self, thread: _Thread, prompt: str, call: ClientCall
+    ) -> CallToolResult:
+        """Open the thread if it is closed, run the turn, and make the result of the call."""
+        asked_for = thread.options.resume
+        if not thread.is_open:
+            session = await thread.open(self._environment)
+            call.tell_codex(session.thread_id, _session_configured(session))
+        session = thread.session
+        if asked_for:
+            # A session that Codex wrote continues under an id of its own.
+            self._threads.use(asked_for, thread)
+        self._threads.use(session.thread_id, thread)
+        result = await session.run_turn(prompt)
+        if result.error is not None:
+            return tool_result(thread.id, str(result.error), is_error=True)
+        done = {"type": "task_complete", "last_agent_message": result.last_message}
+        call.tell_codex(session.thread_id, done)
+        return tool_result(thread.id, result.last_message or "")
 
 
 def _session_configured(session: Session) -> dict[str, Any]:

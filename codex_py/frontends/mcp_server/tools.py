@@ -52,9 +52,8 @@ class ThreadConfigs:
         arguments = replace(self.arguments, profile=profile or self.arguments.profile)
         config = folder_config(arguments, self.environment, cwd, table)
         if self.ceiling is not None:
-            config = self.ceiling.narrowed(
-                config, asks_for_sandbox="sandbox_mode" in (table or {})
-            )
+            asks_for_sandbox = table is not None and "sandbox_mode" in table
+            config = self.ceiling.narrowed(config, asks_for_sandbox=asks_for_sandbox)
         if config.approval_policy is None and not has_user:
             # Without a user, a question about a call could only be refused.
             return replace(config, approval_policy=ApprovalPolicy.NEVER)
@@ -88,20 +87,17 @@ class NewThread(Hyphenated):
         table = nested_table(self.config or {})
         if ceiling is not None:
             ceiling.check_settings("config", table)
-        table |= _given(
-            {
-                "model": self.model,
-                "sandbox_mode": self.sandbox,
-                "approval_policy": self.approval_policy,
-            }
-        )
+        own = {
+            "model": self.model,
+            "sandbox_mode": self.sandbox,
+            "approval_policy": self.approval_policy,
+        }
+        table |= _given(own)
         config = configs.config(
             self.cwd, has_user=has_user, profile=self.profile, table=table
         )
-        if ceiling is not None and self.profile not in {
-            None,
-            configs.arguments.profile,
-        }:
+        names_profile = self.profile not in {None, configs.arguments.profile}
+        if ceiling is not None and names_profile:
             for layer in config.layers.layers:
                 if layer.name == "profile":
                     ceiling.check_settings("profile", layer.values)
@@ -114,6 +110,7 @@ class NewThread(Hyphenated):
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -159,9 +156,8 @@ def tool_result(
     thread_id: str | None, text: str, *, is_error: bool = False
 ) -> types.CallToolResult:
     """Make the result of either tool; it has no id if no thread has begun."""
-    if thread_id is None:
-        structured = None
-    else:
+    structured = None
+    if thread_id is not None:
         structured = {"threadId": thread_id, "content": text}
     content = types.TextContent(type="text", text=text)
     return types.CallToolResult(
