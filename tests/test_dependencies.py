@@ -51,7 +51,7 @@ def imported_packages() -> set[str]:
     return found - sys.stdlib_module_names - {"codex_py"}
 
 
-def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+def test_the_imported_packages_are_the_declared_ones() -> None:
     distributions, packages = packages_distributions(), imported_packages()
     assert packages >= OF_EXTRAS
     packages -= OF_EXTRAS

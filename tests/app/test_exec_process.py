@@ -77,7 +77,7 @@ def test_a_failed_turn_has_its_error(place: Workplace) -> None:
     assert result.error["http_status"] == 500
 
 
-def test_what_fails_before_the_session_has_the_sentence(place: Workplace) -> None:
+def test_a_failure_before_the_session_has_the_sentence(place: Workplace) -> None:
     result = run(place, "--no-such-option")
     assert (result.exit_code, result.thread_id) == (2, None)
     assert result.error is not None

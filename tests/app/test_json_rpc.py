@@ -213,7 +213,7 @@ async def test_the_client_is_asked() -> None:
 
 @pytest.mark.parametrize("is_answered", [True, False])
 @in_a_loop
-async def test_who_asks_is_told_if_a_question_ends_without_an_answer(
+async def test_the_asker_is_told_if_a_question_ends_without_an_answer(
     is_answered: bool,
 ) -> None:
     async with connected({}) as client:

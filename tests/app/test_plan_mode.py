@@ -414,11 +414,11 @@ def test_a_form_has_room_for_other_text(
     }
 
 
-def test_who_declines_leaves_it_to_the_model(folder: Place) -> None:
+def test_a_declined_question_is_left_to_the_model(folder: Place) -> None:
     assert answered(folder, ElicitationAnswer("decline"))[1] == {"answers": {}}
 
 
-def test_who_dismisses_the_question_ends_the_turn(folder: Place) -> None:
+def test_a_dismissed_question_ends_the_turn(folder: Place) -> None:
     async def work(session: Session) -> None:
         result = await session.run_turn("go")
         assert result.error is not None

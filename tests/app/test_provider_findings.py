@@ -11,7 +11,7 @@ from codex_py.model.providers import resolve_provider
 GROQ = resolve_provider("groq", {})
 
 
-def test_what_was_found_out_fits_the_model_and_the_address_that_were_tried(
+def test_findings_belong_to_the_model_and_the_address_that_were_tried(
     tmp_path: Path,
 ) -> None:
     remember(

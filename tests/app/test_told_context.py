@@ -94,7 +94,7 @@ def test_permissions_are_told_for_every_policy(
     assert text.endswith("\n</permissions instructions>")
 
 
-def test_how_to_ask_is_told_where_it_may_be_done():
+def test_the_way_to_ask_is_told_where_asking_is_possible():
     def told(policy: AskForApproval) -> str:
         return permissions_instructions(SandboxPolicy(), policy, CWD)
 

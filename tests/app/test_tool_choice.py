@@ -91,7 +91,7 @@ def test_anything_else_is_an_error_of_the_configuration(text: str) -> None:
         ToolChoice.parse(text)
 
 
-def test_what_requires_a_call_holds_for_the_first_request_of_a_turn(
+def test_a_required_call_holds_for_the_first_request_of_a_turn(
     tmp_path: Path,
 ) -> None:
     server = run(tmp_path, [CALL, DONE], config='tool_choice = "required"\n')

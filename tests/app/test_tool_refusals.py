@@ -135,7 +135,7 @@ UNNAMED = (
 
 @pytest.mark.parametrize("wire", NATIVE)
 @pytest.mark.parametrize("body", UNNAMED)
-def test_where_no_tool_is_named_all_foreign_schemas_become_text_once(
+def test_without_a_named_tool_all_foreign_schemas_become_text_once(
     place: Workplace, wire: str, body: object
 ) -> None:
     answer = strict_server(lambda _: body)

@@ -408,7 +408,7 @@ def test_a_replay_cannot_be_recorded() -> None:
     assert caught.value.exit_code == 2
 
 
-def test_what_there_is_not_need_not_be_switched_off() -> None:
+def test_an_absent_feature_need_not_be_switched_off() -> None:
     found = parse_arguments(["--no-alt-screen", "--no-daemon"])
     assert (found.no_alt_screen, found.no_daemon) == (True, True)
 

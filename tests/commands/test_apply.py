@@ -97,7 +97,7 @@ def place(tmp_path: Path) -> Place:
         (f"Do this:\n\n```\n{ENVELOPE}\n```\nDone.\n", "an envelope in other text"),
     ],
 )
-def test_what_is_found_is_applied(place: Place, patch: str, found: str) -> None:
+def test_a_found_patch_is_applied(place: Place, patch: str, found: str) -> None:
     assert place.apply(stdin=patch) == (
         0,
         SUMMARY,

@@ -58,7 +58,7 @@ def test_an_unknown_feature_is_told_with_the_one_that_was_meant(home: Path) -> N
     assert list(home.iterdir()) == []
 
 
-def test_what_codex_has_removed_and_this_program_has_is_listed_as_it_is(
+def test_a_feature_that_codex_removed_and_this_program_has_is_listed_as_it_is(
     home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert states(home, capfd)["undo"] == "true"

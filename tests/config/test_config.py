@@ -254,7 +254,7 @@ def test_instructions_of_the_user_may_be_a_link(place: Place, tmp_path: Path):
     assert place.load().base_instructions == "mine"
 
 
-def test_what_becomes_of_an_ambiguous_patch_is_set(place: Place):
+def test_a_setting_decides_about_ambiguous_patches(place: Place):
     assert place.load().settings.patch.ambiguous == "first"
     refusing = place.load(overrides=["patch.ambiguous=refuse"])
     assert refusing.settings.patch.ambiguous == "refuse"

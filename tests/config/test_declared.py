@@ -92,7 +92,7 @@ def test_values_are_read_as_their_types() -> None:
     assert outer.others == {"three": {"free": [1]}}
 
 
-def test_what_is_not_set_is_a_default_nothing_or_empty() -> None:
+def test_an_unset_key_is_its_default_none_or_empty() -> None:
     outer = Outer({})
     assert outer.switch is None
     assert outer.async_ is Outer.async_ is False

@@ -115,7 +115,7 @@ def test_the_policy_decides_what_is_passed_on(
     assert child(policy) == left
 
 
-def test_what_the_user_sets_wins_over_plain_output_but_not_over_the_identity_of_the_run():
+def test_the_user_s_variables_win_over_plain_output_but_not_over_the_identity_of_the_run():
     policy = ShellEnvironmentPolicy(
         inherit="none", set={"TERM": "xterm", "CODEX_CI": "0"}
     )

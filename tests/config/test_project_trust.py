@@ -97,7 +97,7 @@ def test_a_project_without_files_needs_no_trust_in_them(
     assert (place.load().project_trust, place.load().warnings) == (Trusted({}), ())
 
 
-def test_what_lies_elsewhere_in_the_project_neither_counts_nor_is_forgotten(
+def test_files_elsewhere_in_the_project_neither_count_nor_are_forgotten(
     place: Place, files: dict[Path, str]
 ) -> None:
     place.load()

@@ -74,7 +74,7 @@ def test_the_entry_is_added_and_all_else_stays(
         ('projects."/some where/repo" = 3\n', "cannot be changed automatically"),
     ],
 )
-def test_what_cannot_be_changed_safely_stays_as_it_is(
+def test_a_file_that_cannot_be_changed_safely_is_unchanged(
     tmp_path: Path, before: str, message: str
 ):
     path = tmp_path / "config.toml"

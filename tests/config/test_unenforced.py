@@ -91,7 +91,7 @@ def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_truste
     )
 
 
-def test_what_two_layers_accept_adds_up(place: Place):
+def test_the_acceptances_of_two_layers_add_up(place: Place):
     place.user(
         'forced_login_method = "chatgpt"\nfeatures.credential_masking = true\n'
         'allow_unenforced = ["forced_login_method"]\n'

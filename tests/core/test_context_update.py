@@ -84,7 +84,7 @@ def test_a_history_without_blocks_is_told_everything() -> None:
     ]
 
 
-def test_what_others_said_does_not_count() -> None:
+def test_context_of_others_does_not_count() -> None:
     said = {"type": "function_call_output", "call_id": "c", "output": ELSEWHERE}
     plain = {"type": "message", "role": "user", "content": ELSEWHERE}
     history = [

@@ -217,7 +217,7 @@ def test_code_that_runs_within_a_turn_can_end_it() -> None:
     assert prompt == user("again")
 
 
-def test_who_waits_for_an_aborted_turn_can_still_be_cancelled() -> None:
+def test_a_waiter_for_an_aborted_turn_can_still_be_cancelled() -> None:
     async def run() -> None:
         session: Session
 

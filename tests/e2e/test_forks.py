@@ -60,7 +60,7 @@ def test_a_command_finds_the_same_around_it(place: Workplace) -> None:
     assert "Umask:\t0027" in forked
 
 
-def test_how_it_ended_is_known(place: Workplace) -> None:
+def test_the_end_of_the_run_is_known(place: Workplace) -> None:
     def run(*args: str) -> "subprocess.Popen[bytes]":
         return start_codex_py(
             args, place.cwd, environment(place.home), stderr=subprocess.STDOUT

@@ -135,7 +135,7 @@ def test_errors_have_the_line_numbers_of_the_script(place: Workplace) -> None:
         "set -o posix\n",
     ],
 )
-def test_where_that_fails_the_profile_runs_for_each_command(
+def test_the_profile_runs_for_each_command_if_the_snapshot_fails(
     place: Workplace, text: str
 ) -> None:
     profile(place, f"echo ran >>$HOME/runs\n{text}")

@@ -232,7 +232,7 @@ def test_the_protections_of_every_backend_are_printed(place: Workplace) -> None:
         assert f"{backend.name}: works here" in text
 
 
-def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:
+def test_a_probe_that_cannot_be_tried_says_so(place: Workplace) -> None:
     # In a sandbox, where no socket can be made for a command to connect to.
     words = [
         "sandbox",

@@ -119,7 +119,7 @@ def test_an_edit_since_stops_the_undo_of_a_turn_with_a_diff(place: Workplace):
     assert (place.cwd / "a").read_text(encoding="utf-8") == "edited by the user\n"
 
 
-def test_where_the_program_itself_writes_is_not_changed_by_the_turn(place: Workplace):
+def test_files_of_the_program_itself_are_no_changes_of_the_turn(place: Workplace):
     call = [
         *ev_function_call("c", "exec_command", {"cmd": "echo new > new"}),
         ev_completed(),
@@ -279,7 +279,7 @@ def test_a_killed_turn_does_not_become_part_of_the_next(
     assert run(place, "undo", "--force")[1].splitlines()[1:-1] == ["M a", "D ready"]
 
 
-def test_where_nothing_can_be_copied_the_turn_and_undo_say_why(place: Workplace):
+def test_the_turn_and_undo_say_why_nothing_can_be_copied(place: Workplace):
     calls = [
         [
             *ev_function_call(call_id, "exec_command", {"cmd": f"touch {call_id}"}),

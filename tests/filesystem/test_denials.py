@@ -12,7 +12,7 @@ from codex_py.filesystem.denials import Denials
 from codex_py.protocol.file_rules import FileRules
 
 
-def test_who_asks_while_names_are_looked_for_waits_for_them(tmp_path: Path) -> None:
+def test_a_question_during_the_search_for_names_waits_for_them(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x", encoding="utf-8")
     os.link(tmp_path / "secret", tmp_path / "other")
     denials = Denials(FileRules(((tmp_path / "secret", "deny"),)))

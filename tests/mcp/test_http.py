@@ -78,7 +78,7 @@ def test_a_call_that_is_refused_leaves_the_connection_alone(tmp_path: Path) -> N
         assert len(http.sent("initialize")) == 1
 
 
-def test_where_nobody_listens_is_told(tmp_path: Path) -> None:
+def test_an_address_where_nobody_listens_is_named(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, others=[server("http://127.0.0.1:1/mcp")]) as it:
             assert it.warnings == [

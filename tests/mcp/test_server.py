@@ -198,7 +198,7 @@ def test_an_error_of_any_number_is_an_answer(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_json_or_unicode_lack_does_not_cost_the_result(tmp_path: Path) -> None:
+def test_values_beyond_json_or_unicode_do_not_cost_the_result(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "inexact") as it:
             assert await it.call("inexact", "inexact") == {
@@ -227,7 +227,7 @@ def test_an_answer_that_is_no_result_is_not_waited_for(tmp_path: Path) -> None:
         ("leaves", "MCP server `leaves` closed the connection"),
     ],
 )
-def test_how_a_connection_ended_is_told(
+def test_the_end_of_a_connection_is_told(
     tmp_path: Path, behaviour: str, end: str
 ) -> None:
     async def run() -> None:

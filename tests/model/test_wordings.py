@@ -272,7 +272,7 @@ def test_a_model_without_tools_is_known_behind_every_envelope() -> None:
         "tools.17.custom.input_schema: JSON schema is invalid",
     ],
 )
-def test_what_concerns_a_part_of_the_tools_is_no_lack_of_tools(message: str) -> None:
+def test_an_error_about_a_part_of_the_tools_is_no_lack_of_tools(message: str) -> None:
     assert not means("no_tools", message)
 
 

@@ -65,7 +65,7 @@ def test_without_any_that_works_nothing_runs(tmp_path: Path) -> None:
     assert len(broken.asked) == 1
 
 
-def test_what_was_found_out_is_kept_for_others(tmp_path: Path) -> None:
+def test_the_findings_of_a_probe_are_shared_by_sandboxes(tmp_path: Path) -> None:
     broken = FakeBackend("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
     good = FakeBackend("good", ["true"])
     problems: dict[str, str | None] = {}
@@ -136,7 +136,7 @@ def test_full_access_asks_nothing(tmp_path: Path) -> None:
     assert backend.asked == []
 
 
-def test_what_we_import_is_ours(tmp_path: Path) -> None:
+def test_the_folders_of_our_own_modules_are_known(tmp_path: Path) -> None:
     for module in (pytest, codex_py, subprocess):
         file = Path(module.__file__ or "").resolve()
         assert any(file.is_relative_to(path.resolve()) for path in own_paths())

@@ -82,7 +82,7 @@ def test_a_link_with_a_protected_name_stays_and_leads_to_what_is_protected(
     )
 
 
-def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(
+def test_nothing_is_created_at_the_target_of_a_link_with_a_protected_name(
     tmp_path: Path,
 ) -> None:
     for name, target in (

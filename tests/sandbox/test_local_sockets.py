@@ -192,7 +192,7 @@ print(attempt(lambda: socket.socket(1, 5).connect("n" * 100)))
     ],
     ids=["forkserver", "manager", "connection", "asyncio", "http"],
 )  # fmt: skip
-def test_what_libraries_do_with_sockets_works(
+def test_the_socket_calls_of_libraries_work(
     backend: Backend, work: Path, code: str
 ) -> None:
     policy = SandboxPolicy("workspace-write", (work,))

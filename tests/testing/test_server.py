@@ -245,7 +245,7 @@ def test_a_request_that_breaks_the_rules_is_refused_and_raised_at_the_end(
         server.close()
 
 
-def test_what_a_test_found_out_itself_comes_first():
+def test_a_failure_of_the_test_itself_comes_first():
     def test() -> None:
         with ScriptedServer([SAYS]) as server:
             post(server, CALL)

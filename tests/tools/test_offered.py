@@ -47,7 +47,7 @@ def functions() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", sorted(functions()))
-def test_what_is_offered_is_what_the_tool_takes(name: str) -> None:
+def test_the_offered_schema_is_what_the_tool_takes(name: str) -> None:
     offered = functions()[name]
     model = tools()[name].params
     required = {each.name for each in fields(model) if each.default is MISSING}

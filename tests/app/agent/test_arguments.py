@@ -101,7 +101,7 @@ def test_no_value_of_the_environment_is_shown() -> None:
     assert "s3cret" not in str(caught.value)
 
 
-def test_what_can_be_used_is_taken(tmp_path: Path) -> None:
+def test_usable_arguments_are_accepted(tmp_path: Path) -> None:
     given: Any = {
         "cwd": tmp_path,
         "home": PurePosixPath(tmp_path / "own"),

@@ -67,7 +67,7 @@ def test_an_answer_that_comes_late_counts_for_what_comes_next_and_is_not_typed(
     "env",
     [{"TERM": "dumb"}, {"NO_COLOR": "1"}, {"COLORFGBG": "0;15"}, {"TERM": "xterm"}],
 )
-def test_who_could_do_nothing_with_the_answer_does_not_ask(
+def test_a_terminal_that_could_not_use_the_answer_does_not_ask(
     start: Start, env: dict[str, Any]
 ) -> None:
     with ScriptedServer([]) as server:

@@ -177,7 +177,7 @@ def test_a_line_that_is_typed_ahead_with_its_enter_is_sent(
         program.wait_for("Understood.")
 
 
-def test_what_follows_a_line_at_once_keeps_it_from_being_sent(start: Start) -> None:
+def test_more_input_right_behind_a_line_keeps_it_from_being_sent(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = begun(start, server)
         program.type("hello there\r")

@@ -409,7 +409,7 @@ def test_a_warning_is_shown_to_the_end_of_its_sentence() -> None:
     assert shown.lines[-1].endswith("so do this.")
 
 
-def test_how_a_command_ended_stands_behind_it_and_narrows_no_other_row() -> None:
+def test_the_end_of_a_command_stands_behind_it_and_narrows_no_other_row() -> None:
     shown = Shown(60)
     words = " ".join(f"word{n}" for n in range(15))
     shown.complete(command(f"echo {words}", exit_code=128, status="failed"))

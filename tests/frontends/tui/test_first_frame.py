@@ -111,7 +111,7 @@ def test_the_screen_stays_as_it_is_when_prompt_toolkit_takes_over(
     ],
     ids=str,
 )
-def test_what_prompt_toolkit_lays_out_or_colours_otherwise_is_left_to_it(
+def test_text_that_prompt_toolkit_shows_otherwise_is_left_to_it(
     start: Start,
     place: Workplace,
     size: tuple[int, int],

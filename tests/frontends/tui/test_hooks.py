@@ -267,7 +267,7 @@ def test_hooks_of_a_project_are_asked_about_once_it_is_trusted(
         assert set(states(place)) == {"0:0"}
 
 
-def test_where_all_hooks_run_nothing_is_asked(
+def test_nothing_is_asked_if_all_hooks_run(
     start: Start, place: Workplace, tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"

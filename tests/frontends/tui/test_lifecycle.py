@@ -253,7 +253,7 @@ def test_a_terminal_that_a_killed_program_has_left_raw_is_whole_in_the_end(
             assert (before[3] & flags, after[3] & flags) == (flags, flags)
 
 
-def test_what_is_interrupted_says_so(start: Start) -> None:
+def test_an_interrupted_call_says_so(start: Start) -> None:
     stream = [ev_created(), *ev_text_deltas(["One two three. "] * 5), Pause()]
     with ScriptedServer([SLEEP, stream]) as server:
         program = start(server, *FREE, "Begin.")
@@ -587,7 +587,7 @@ def test_a_draft_and_the_reason_of_the_end_are_kept(
     assert "on purpose" not in told
 
 
-def test_what_the_user_interrupts_is_told_as_such(start: Start) -> None:
+def test_an_interruption_by_the_user_is_shown_as_such(start: Start) -> None:
     with ScriptedServer(
         [SLEEP, [*ev_message("Understood."), ev_completed()]]
     ) as server:

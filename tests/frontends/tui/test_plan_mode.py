@@ -312,7 +312,7 @@ def test_a_plan_is_implemented_in_a_new_conversation(start: Start) -> None:
     assert ("Plan it." in sent, told(server, 1)) == (False, [])
 
 
-def test_who_writes_on_keeps_planning(start: Start) -> None:
+def test_typing_on_keeps_the_plan_mode(start: Start) -> None:
     with ScriptedServer([says(PLAN), says("Well.")]) as server:
         program = start(server)
         planning(program)

@@ -45,7 +45,7 @@ def test_a_question_waits_while_something_is_written(
         assert (place.cwd / "made").exists()
 
 
-def test_what_goes_on_from_an_answer_does_not_wait_for_the_draft(start: Start) -> None:
+def test_work_that_follows_an_answer_does_not_wait_for_the_draft(start: Start) -> None:
     pause = Pause()
     with ScriptedServer(
         [[ev_created(), pause, *asks("touch made")], says("Well.")]
@@ -294,7 +294,7 @@ def test_a_question_shows_its_own_keys_and_not_those_of_the_prompt(
         program.wait_for("Enter or a key answers", timeout_s=0.5)
 
 
-def test_what_to_do_instead_is_still_there_after_esc(start: Start) -> None:
+def test_the_text_of_an_instead_answer_is_still_there_after_esc(start: Start) -> None:
     with ScriptedServer([asks("touch made"), says("Well.")]) as server:
         program = start(server, "Make it.")
         program.wait_for(QUESTION)

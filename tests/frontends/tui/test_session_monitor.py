@@ -57,7 +57,7 @@ def test_an_answer_that_was_cut_off_and_what_ended_the_turn_can_be_read() -> Non
     ]
 
 
-def test_who_begins_to_read_during_a_turn_is_told_of_its_whole_time() -> None:
+def test_a_reader_that_begins_during_a_turn_gets_its_whole_time() -> None:
     shown = Shown()
     command = CommandExecution(id="1", command="make")
     shown.tell(TurnStarted(), MessageDelta("Half"), ItemStarted(command))

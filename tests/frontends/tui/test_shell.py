@@ -171,7 +171,7 @@ def test_text_typed_ahead_of_the_end_of_a_command_is_the_draft(
         assert server.requests == []
 
 
-def test_what_a_command_has_read_or_hidden_is_no_draft(
+def test_keys_that_a_command_has_read_or_hidden_are_no_draft(
     start: Start, place: Workplace
 ) -> None:
     with ScriptedServer([]) as server:

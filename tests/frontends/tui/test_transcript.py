@@ -96,7 +96,7 @@ def test_an_answer_that_comes_again_after_a_reconnect_is_shown_once() -> None:
     assert shown.live() == []
 
 
-def test_where_an_answer_that_is_printed_in_part_broke_off_is_told() -> None:
+def test_the_place_where_a_partly_printed_answer_broke_off_is_shown() -> None:
     shown = Shown()
     shown.tell(MessageDelta("One.\n\nTw"), reconnecting("cut"))
     shown.answer("One.\n\nTwo.")

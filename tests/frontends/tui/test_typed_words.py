@@ -249,7 +249,7 @@ def test_a_prompt_at_a_question_of_the_start_is_shown_until_it_is_sent(
 
 
 @pytest.mark.parametrize("command", ["delete", "permissions"])
-def test_what_cannot_be_undone_is_answered_by_arrows_alone(
+def test_a_question_about_something_final_is_answered_by_arrows_alone(
     start: Start, command: str
 ) -> None:
     with ScriptedServer([says("Hello.")]) as server:
@@ -275,7 +275,7 @@ def test_what_cannot_be_undone_is_answered_by_arrows_alone(
         )
 
 
-def test_what_is_sent_instead_of_an_answer_is_answered(start: Start) -> None:
+def test_a_text_sent_instead_of_an_answer_is_answered(start: Start) -> None:
     with ScriptedServer([says("Hello."), says("After.")]) as server:
         program = start(server, "Hi.")
         program.wait_for("Hello.")

@@ -97,7 +97,7 @@ def test_a_large_change_is_complete(tmp_path: Path):
     assert tree(tmp_path) == {"f": b"head\n" + new + b"tail"}
 
 
-def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
+def test_a_git_diff_is_written_again_as_an_equivalent_diff(tmp_path: Path):
     write(tmp_path, {"a": b"1\n2\n", "b": b"x\n"})
     old = commit_tree(tmp_path)
     before = tree(tmp_path)
@@ -138,7 +138,9 @@ def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused(change: PatchedFile, message: str):
+def test_a_change_that_no_diff_can_express_is_refused(
+    change: PatchedFile, message: str
+):
     with pytest.raises(PatchError) as caught:
         exact_diff([change], ROOT)
     assert str(caught.value) == message

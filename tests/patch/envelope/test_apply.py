@@ -184,7 +184,7 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
         ),
     ],
 )
-def test_what_the_files_do_not_allow_is_refused(
+def test_a_patch_that_the_files_do_not_allow_is_refused(
     tmp_path: Path, section: list[str], message: str
 ):
     (tmp_path / "f").write_text("1\n", encoding="utf-8")
@@ -487,7 +487,7 @@ def test_writing_elsewhere_is_refused(tmp_path: Path, path: str):
     )
 
 
-def test_what_is_protected_is_known_by_another_name_too(tmp_path: Path):
+def test_a_protected_file_is_known_by_another_name_too(tmp_path: Path):
     # As `GIT~1` is on some file systems.
     (tmp_path / "metadata").mkdir()
     (tmp_path / ".git").symlink_to("metadata")

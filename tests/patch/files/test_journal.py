@@ -258,7 +258,7 @@ def test_the_journal_may_be_moved(made: Journal):
     assert [change.old for change in moved.read(1).changes] == [b"1\n"]
 
 
-def test_who_still_has_a_replaced_file_open_does_not_change_what_is_brought_back(
+def test_a_process_with_a_replaced_file_open_does_not_change_the_restored_one(
     made: Journal,
 ):
     with (made.cwd / "plain").open("a", encoding="utf-8") as stream:
@@ -370,7 +370,7 @@ def test_a_lock_that_is_never_let_go_ends_in_an_error(made: Journal):
         assert time.monotonic() - started < 5
 
 
-def test_who_waits_for_the_lock_gets_it(made: Journal):
+def test_a_process_that_waits_for_the_lock_gets_it(made: Journal):
     got = threading.Event()
 
     def wait() -> None:
@@ -419,7 +419,7 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(made: Journal, limit: in
     assert files(made) == []
 
 
-def test_where_no_journal_can_be_kept_patches_are_applied_all_the_same(tmp_path: Path):
+def test_patches_are_applied_even_if_no_journal_can_be_kept(tmp_path: Path):
     (tmp_path / "home").write_text("no folder", encoding="utf-8")
     committed = patch(Journal(tmp_path / "home", tmp_path), "*** Add File: a", "+x")
     assert (tmp_path / "a").read_text(encoding="utf-8") == "x\n"

@@ -198,7 +198,7 @@ def varint(number: int) -> bytes:
         (half_of(b"other", "literal"), "damaged"),
     ],
 )
-def test_what_a_half_says_of_itself_is_checked(
+def test_the_size_that_a_half_states_is_checked(
     tmp_path: Path, half: bytes, message: str
 ):
     (tmp_path / "f").touch()

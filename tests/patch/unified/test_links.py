@@ -421,7 +421,7 @@ def test_it_is_all_done_or_not_at_all_whenever_it_is_killed(tmp_path: Path):
     assert tree(root) == old
 
 
-def test_what_is_left_out_leaves_its_source(tmp_path: Path):
+def test_a_left_out_file_leaves_its_source(tmp_path: Path):
     write_nodes(tmp_path, {"a": a_file(), "d/f": a_file(), "g": a_file()})
     plan = plan_unified(
         renamed("a", "d") + updated("g", "x", "y"), tmp_path, partial=True

@@ -76,7 +76,7 @@ assert libc.syscall(437, -100, b"new", how, 24) < 0 and ctypes.get_errno() == er
     assert python(code, repository) == (0, "")
 
 
-def test_how_a_file_is_opened_is_what_the_command_asked_for(repository: Path) -> None:
+def test_a_file_is_opened_with_the_flags_of_the_command(repository: Path) -> None:
     code = """
 import os
 new = os.open("new", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o640)
@@ -392,6 +392,6 @@ def test_a_package_is_built_beside_git(repository: Path) -> None:
     assert sh("gcc -c main.c && gcc main.o && ./a.out", repository, policy) == (7, "")
 
 
-def test_what_is_asked_about_is_what_is_answered() -> None:
+def test_an_answer_belongs_to_its_question() -> None:
     assert set(CALLS) == {*SUPERVISED_CALLS, "open", "openat"}
     assert set(CALLS) <= set(numbers_on("x86_64"))

@@ -39,7 +39,7 @@ def asks(
         ("untrusted", "workspace-write", ["prompt"], MODES[:3], MODES[:3]),
     ],
 )
-def test_who_is_asked_about(
+def test_the_policy_and_the_sandbox_decide_which_tools_are_asked_about(
     policy: str,
     sandbox: SandboxMode,
     reads: list[ApprovalMode],

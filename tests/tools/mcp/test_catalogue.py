@@ -97,7 +97,9 @@ def test_a_schema_without_end_is_left_out_with_a_notice() -> None:
 
 
 @pytest.mark.parametrize("name", [*RESOURCES, "tool_search"])
-def test_what_is_offered_is_what_our_own_tools_take(tmp_path: Path, name: str) -> None:
+def test_the_offered_schemas_are_what_our_own_tools_take(
+    tmp_path: Path, name: str
+) -> None:
     async def main() -> None:
         async with started(tmp_path) as it:
             own = own_mcp_tools(it.servers, McpCatalogue(it.servers))

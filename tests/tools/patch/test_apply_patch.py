@@ -600,7 +600,7 @@ def test_new_files_go_by_the_umask(tmp_path: Path):
     assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o750, 0o640]
 
 
-def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Path):
+def test_replaced_files_are_kept_and_cut_off_text_is_told(tmp_path: Path):
     home, root = tmp_path / "home", tmp_path / "root"
     root.mkdir()
     (root / "a").write_text("1\n", encoding="utf-8")

@@ -404,7 +404,7 @@ def test_a_function_that_needs_approval_is_asked_about(
     assert request.reason == "Allow the Python function `pay` to run?"
 
 
-def test_where_nobody_may_be_asked_the_call_is_refused() -> None:
+def test_a_call_is_refused_if_nobody_may_be_asked() -> None:
     @tool(needs_approval=True)
     def pay() -> None:
         pytest.fail("called")

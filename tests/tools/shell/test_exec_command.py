@@ -333,7 +333,7 @@ def test_a_command_that_ignores_the_interrupt_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chars", ["\x03y", "y", "\x04", "\x1c", "\n"])
-def test_what_is_not_only_an_interrupt_is_refused_without_a_terminal(
+def test_input_beside_an_interrupt_is_refused_without_a_terminal(
     tmp_path: Path, chars: str
 ) -> None:
     async def main() -> None:
@@ -414,7 +414,7 @@ def test_a_terminal_echoes_and_interrupts(tmp_path: Path) -> None:
     ("chars", "asked_ms", "max_poll_ms", "wait_ms"),
     [("", 1, 300, 300), ("", 10**9, 400, 400), ("\n", 1, 300_000, 250)],
 )
-def test_how_long_a_call_waits_is_bounded(
+def test_the_wait_of_a_call_is_bounded(
     chars: str, asked_ms: int, max_poll_ms: int, wait_ms: int, tmp_path: Path
 ) -> None:
     async def main() -> float:

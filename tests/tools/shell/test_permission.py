@@ -232,7 +232,7 @@ def test_a_yes_for_the_session_covers_the_same_command_in_the_same_place() -> No
     )
 
 
-def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_workspace_it_is(
+def test_the_question_about_leaving_the_sandbox_names_a_program_of_the_workspace(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -257,7 +257,7 @@ def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_work
     assert asked.request.reason is None
 
 
-def test_who_lets_a_terminal_out_of_the_sandbox_is_told_that_the_model_can_type_into_it() -> (
+def test_the_question_about_a_terminal_outside_of_the_sandbox_says_that_the_model_can_type_into_it() -> (
     None
 ):
     wish = replace(call("git log", escalated=True), tty=True)

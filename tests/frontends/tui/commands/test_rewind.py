@@ -84,7 +84,7 @@ def test_a_prompt_is_gone_back_to_with_the_files_and_both_are_told_before(
         assert _files(place.cwd) == {"a.txt": "one\ntwo\n", "b.txt": "new\n"}
 
 
-def test_where_files_are_refused_the_conversation_stays_too(
+def test_the_conversation_stays_if_files_are_refused(
     start: Start, place: Workplace
 ) -> None:
     with ScriptedServer([*_two_turns(), _says("Third.")], check_prefix=False) as server:

@@ -482,7 +482,7 @@ def make_a_repository_inside(root: Path) -> None:
         (make_a_repository_inside, ["src/inner/new"]),
     ],
 )
-def test_what_comes_or_goes_is_seen_where_folders_had_been_as_they_were(
+def test_new_and_removed_files_are_seen_in_folders_with_unchanged_times(
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[Path], None],
