@@ -206,7 +206,9 @@ class Response:
                     self._session.model, prompt, lambda event: self._take(event, calls)
                 )
             except ModelError as error:
-                self._failure = error
+                # The traceback leads back to this object. With it, all that had been received would
+                # stay in memory until the next full garbage collection.
+                self._failure = error.with_traceback(None)
                 if not error.retryable:
                     self._cancel_calls()
 

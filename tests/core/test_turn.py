@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import json
 import re
 import time
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -348,6 +350,45 @@ def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
 def test_the_last_failure_is_raised_when_the_budget_is_spent() -> None:
     with pytest.raises(StreamError, match="second"):
         asyncio.run(play([StreamError("first")], [StreamError("second")], retries=1))
+
+
+class Received:
+    """What a response has brought so far."""
+
+
+@pytest.mark.parametrize("began", [[], [says("half")], [calls("c1")]])
+def test_what_a_broken_stream_brought_is_gone_before_the_next_request(
+    began: list[Step],
+) -> None:
+    """Nothing may depend on the garbage collector, which seldom runs: a response can be large."""
+    broken = [[*began, StreamError("cut")] for _ in range(3)]
+    session = FakeSession()
+    scripted = ScriptedModel(*broken, [completed()])
+    turn = make_turn(session, scripted, echo, FakeBudget(3))
+    received: WeakSet[Received] = WeakSet()
+    kept: list[int] = []
+
+    async def seen(
+        events: AsyncIterator[ResponseEvent],
+    ) -> AsyncGenerator[ResponseEvent]:
+        mine = Received()
+        received.add(mine)
+        async for event in events:
+            yield event
+
+    @asynccontextmanager
+    async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        kept.append(len(received))
+        async with scripted.stream(prompt) as events:
+            yield seen(events)
+
+    session.model = stream
+    gc.disable()
+    try:
+        asyncio.run(turn.run())
+    finally:
+        gc.enable()
+    assert kept == [0, 0, 0, 0]
 
 
 def test_reasoning_that_a_broken_stream_left_alone_is_not_sent_back() -> None:
