@@ -1,10 +1,14 @@
 """Find the places of a unified diff's hunks in a file, and apply them, byte for byte.
 
-A hunk goes to the place that its line numbers give, moved by the offset of the hunk before it, if
-it fits there. If not, it goes to the nearest place that fits; then, as with `patch`, to the nearest
-that fits without its outermost lines of context (fuzz); and last, to one where blanks and
-punctuation differ. As with `git apply`, a hunk that ends with a change instead of context belongs
-at the end of the file, if it fits there.
+A hunk goes to the first of these places that fits:
+
+1. the place that its line numbers give, moved by the offset of the hunk before it;
+2. the nearest place where its lines are;
+3. as with `patch`, the nearest place where they are without its outermost lines of context (fuzz);
+4. the nearest place where only blanks and punctuation differ.
+
+As with `git apply`, a hunk that ends with a change instead of context belongs at the end of the file,
+if it fits there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,14 +33,16 @@ class Applied(NamedTuple):
     data: bytes
     """The file after the hunks that fit."""
     reports: list[HunkReport]
-    """One for each hunk."""
+    """A report for each hunk, in order."""
     failures: list[tuple[DiffHunk, str]]
-    """The hunks that do not fit, and why."""
+    """The hunks that do not fit, each with the reason."""
 
 
 class _Place(NamedTuple):
+    """A place where a hunk fits. Lines of context that differ may be ignored at its ends."""
+
     start: int
-    """The index of the first line that the hunk stands for, without ignored lines."""
+    """The index of the line of the file where the hunk begins, without ignored lines."""
     skipped: int = 0
     """The number of lines that are ignored at the start of the hunk."""
     cut: int = 0
@@ -48,10 +54,7 @@ class _Place(NamedTuple):
 
 
 def _attempts() -> Iterator[tuple[int, Level]]:
-    """The fuzz and the level of each attempt, in order.
-
-    Exact matches come before others, and then less fuzz before more.
-    """
+    """The fuzz and the level of each attempt: exact matches first, then less fuzz before more."""
     for fuzz in range(_MAX_FUZZ + 1):
         yield fuzz, Level.EXACT
     for fuzz in range(_MAX_FUZZ + 1):
@@ -67,9 +70,9 @@ def apply_hunks(
 
     Args:
         path: names the file in reports and reasons.
-        strict: lines must be as the diff says, and must not fit several places, unless one of these
-            is the place that the diff says. As with `git apply`, a hunk that lacks context on one
-            side has to be at that end of the file.
+        strict: lines must be exactly those of the diff, and must not fit several places, unless the
+            diff names one of them. As with `git apply`, a hunk that lacks context on one side has to
+            be at that end of the file.
     """
     applied = _applied_as_written(data, hunks, path)
     if applied:
@@ -81,9 +84,9 @@ def apply_hunks(
 def _applied_as_written(
     data: bytes, hunks: Sequence[DiffHunk], path: str
 ) -> Applied | None:
-    """The result if every hunk fits exactly the lines that it names; else None.
+    """Apply the hunks without splitting the file into lines.
 
-    Most diffs do, and then the file need not be split into lines.
+    This suffices for most diffs. Returns None if a hunk does not fit exactly at its line number.
     """
     reports: list[HunkReport] = []
     written: list[bytes] = []
@@ -91,8 +94,13 @@ def _applied_as_written(
     line = 0
     for number, hunk in enumerate(hunks, 1):
         block = b"".join(hunk.old)
-        start = data.find(block, at) if block else -1
-        if start < 0 or (start and data[start - 1] != _NEWLINE):
+        if not block:
+            return None
+        start = data.find(block, at)
+        if start < 0:
+            return None
+        if start > 0 and data[start - 1] != _NEWLINE:
+            # It was found in the middle of a line.
             return None
         line += data.count(b"\n", at, start)
         end = start + len(block)
@@ -107,6 +115,8 @@ def _applied_as_written(
 
 
 class _Applier:
+    """Finds a place for each hunk of a file, in order."""
+
     def __init__(
         self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, *, strict: bool
     ) -> None:
@@ -115,51 +125,66 @@ class _Applier:
         self.path = path
         self.strict = strict
         self.cursor = 0
-        self.carried = 0
-        """The offset of the last hunk: the lines from its own line number to its place."""
+        """Index of the line where the search for the next hunk begins."""
+        self.offset = 0
+        """The lines from the last hunk's own line number to its place."""
+        self.written = list[bytes]()
+        """The lines of the result, up to the cursor."""
+        self.failures = list[tuple[DiffHunk, str]]()
 
     def run(self) -> Applied:
         reports = list[HunkReport]()
-        failures = list[tuple[DiffHunk, str]]()
-        lines = self.lines
-        written = list[bytes]()
         for number, hunk in enumerate(self.hunks, 1):
             place = self._place(hunk)
             reason = None
             if place is None:
-                reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
-                if len(failures) < MAX_EXPLAINED:
-                    reason += f" {self._explained(hunk)}"
+                reason = self._reason_not_found(hunk)
             elif self.strict:
                 reason = self._objection(hunk, place)
             if place is None or reason is not None:
-                failures.append((hunk, f"{self.path}: hunk {number} {reason}"))
+                failure = f"{self.path}: hunk {number} {reason}"
+                self.failures.append((hunk, failure))
                 reports.append(HunkReport(self.path, number, hunk.line, None))
-                continue
-            length = len(hunk.old) - place.skipped - place.cut
-            written += lines[self.cursor : place.start]
-            if place.fuzz or place.level:
-                written += self._replacement(hunk, place)
             else:
-                written += hunk.new
-            self.cursor = place.start + length
-            self.carried = place.start - place.skipped - hunk.at
-            first = 1 - place.skipped
-            also_at = tuple([start + first for start in place.others])
-            where = (
-                place.start + first,
-                self.carried,
-                place.fuzz,
-                place.level,
-                also_at,
-            )
-            reports.append(HunkReport(self.path, number, hunk.line, *where))
-        written += lines[self.cursor :]
+                self._write(hunk, place)
+                reports.append(self._report(hunk, number, place))
+        self.written += self.lines[self.cursor :]
         # If the file is not the one that the diff was made for, a line without a newline may come
         # before others.
-        last = written[-1:]
-        data = b"".join([*map(_ended, written[:-1]), *last])
-        return Applied(data, reports, failures)
+        last = self.written[-1:]
+        data = b"".join([*map(_ended, self.written[:-1]), *last])
+        return Applied(data, reports, self.failures)
+
+    def _write(self, hunk: DiffHunk, place: _Place) -> None:
+        """Write the lines before a hunk and those that it makes, and move on behind it."""
+        self.written += self.lines[self.cursor : place.start]
+        if place.fuzz or place.level:
+            self.written += self._replacement(hunk, place)
+        else:
+            self.written += hunk.new
+        length = len(hunk.old) - place.skipped - place.cut
+        self.cursor = place.start + length
+        self.offset = place.start - place.skipped - hunk.at
+
+    def _report(self, hunk: DiffHunk, number: int, place: _Place) -> HunkReport:
+        # Lines count from 1, and those that are ignored at the start count too.
+        shift = 1 - place.skipped
+        return HunkReport(
+            self.path,
+            number,
+            hunk.line,
+            placed=place.start + shift,
+            offset=self.offset,
+            fuzz=place.fuzz,
+            level=place.level,
+            also_at=tuple([start + shift for start in place.others]),
+        )
+
+    def _reason_not_found(self, hunk: DiffHunk) -> str:
+        reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
+        if len(self.failures) < MAX_EXPLAINED:
+            reason += f" {self._explained(hunk)}"
+        return reason
 
     @cached_property
     def _index(self) -> LineIndex:
@@ -168,39 +193,44 @@ class _Applier:
         return LineIndex(_text(self.lines), wanted, self.path)
 
     def _place(self, hunk: DiffHunk) -> _Place | None:
-        old = hunk.old
-        lines = self.lines
-        target = hunk.at + self.carried
-        if not old:
-            return _Place(min(max(target, self.cursor), len(lines)))
-        end = target + len(old)
-        if (
-            target >= self.cursor
-            and lines[target:end] == old
-            and (end == len(lines) or not _ends_file(hunk))
-            and target == hunk.at
-        ):
+        target = hunk.at + self.offset
+        if not hunk.old:
+            return _Place(min(max(target, self.cursor), len(self.lines)))
+        if target == hunk.at and self._fits_at(hunk, target):
             return _Place(target)
         for fuzz, level in _attempts():
-            place = self._fuzzy(hunk, target, fuzz, level)
+            place = self._nearest(hunk, target, fuzz, level)
             if place is not None:
                 return place
         return None
 
-    def _fuzzy(
+    def _fits_at(self, hunk: DiffHunk, at: int) -> bool:
+        """True if the lines from this index on are exactly the old lines of a hunk."""
+        end = at + len(hunk.old)
+        if at < self.cursor or self.lines[at:end] != hunk.old:
+            return False
+        return end == len(self.lines) or not _ends_file(hunk)
+
+    def _nearest(
         self, hunk: DiffHunk, target: int, fuzz: int, level: Level
     ) -> _Place | None:
+        """Find the place nearest to the line index `target`, with this fuzz and level."""
         context = max(hunk.leading, hunk.trailing)
+        if fuzz > context:
+            return None
         skipped = max(fuzz + hunk.leading - context, 0)
         cut = max(fuzz + hunk.trailing - context, 0)
         block = hunk.old[skipped : len(hunk.old) - cut]
-        # The remaining lines must say something about the place.
-        if fuzz > context or not any(map(bytes.strip, block) if fuzz else block):
+        if not block:
+            return None
+        # Blank lines alone would fit in too many places.
+        if fuzz and not any(map(bytes.strip, block)):
             return None
         sought = _text(block)
         start = None
         last = len(self.lines) - len(block)
-        if not cut and _ends_file(hunk) and last >= self.cursor:
+        belongs_at_end = not cut and _ends_file(hunk)
+        if belongs_at_end and last >= self.cursor:
             start = self._index.nearest_at(level, sought, last, last)
         if start is None:
             start = self._index.nearest_at(level, sought, self.cursor, target + skipped)
@@ -208,31 +238,26 @@ class _Applier:
             return None
         places = self._index.places_at(level, sought, self.cursor, MAX_PLACES + 1)
         others = tuple([at for at in places if at != start][:MAX_PLACES])
-        is_said = start - skipped == hunk.at and not fuzz and not level
-        if is_said or (not cut and start == last and _ends_file(hunk)):
+        is_named_by_diff = start - skipped == hunk.at and not fuzz and not level
+        if is_named_by_diff or (belongs_at_end and start == last):
             # Only one line has that number, and the file has only one end.
             others = ()
         return _Place(start, skipped, cut, fuzz, level, others)
 
     def _replacement(self, hunk: DiffHunk, place: _Place) -> list[bytes]:
-        """The new lines; context keeps the bytes of the file."""
+        """The new lines at a place that does not fit exactly; context keeps the bytes of the file."""
         body = hunk.body[place.skipped : len(hunk.body) - place.cut]
         at = place.start
         size = len(hunk.old) - place.skipped - place.cut
-        there = self.lines[at : at + size]
-        file_has_crlf = all(
-            line.endswith(b"\r\n") for line in there if line.endswith(b"\n")
-        )
-        hunk_has_crlf = all(
-            line.endswith(b"\r\n") for line in hunk.old if line.endswith(b"\n")
-        )
+        file_has_crlf = _has_crlf(self.lines[at : at + size])
+        changes_ends = place.level and file_has_crlf != _has_crlf(hunk.old)
+        end = b"\r\n" if file_has_crlf else b"\n"
         new: list[bytes] = []
         for line in body:
             if line[0] == _PLUS:
                 added = line[1:]
-                if place.level and file_has_crlf != hunk_has_crlf:
-                    added = added.rstrip(b"\r\n")
-                    added += b"\r\n" if file_has_crlf else b"\n"
+                if changes_ends:
+                    added = added.rstrip(b"\r\n") + end
                 new.append(added)
                 continue
             if line[0] != _MINUS:
@@ -250,11 +275,8 @@ class _Applier:
             return f"does not fit at line {hunk.at + 1}, but at several others: {line}, {numbers}."
         if not hunk.old and place.start != hunk.at:
             return f"should go to line {hunk.at + 1}, which the file does not have."
-        if (
-            not hunk.leading
-            and not hunk.trailing
-            and place.start != hunk.at + self.carried
-        ):
+        has_context = hunk.leading or hunk.trailing
+        if not has_context and place.start != hunk.at + self.offset:
             return f"does not fit at line {hunk.at + 1}, and has no context that says it goes to {line}."
         end = place.start + len(hunk.old)
         if _ends_file(hunk) and end < len(self.lines):
@@ -264,6 +286,7 @@ class _Applier:
         return None
 
     def _explained(self, hunk: DiffHunk) -> str:
+        """Explain why a hunk does not fit."""
         lines = [text.rstrip("\n") for text in _text(self.lines)]
         old = _text(hunk.old)
         new = _text(hunk.new)
@@ -272,11 +295,17 @@ class _Applier:
 
 
 def _ends_file(hunk: DiffHunk) -> bool:
-    """True if the hunk shows that nothing comes after it: it has context, but none at its end."""
+    """True if a hunk shows that nothing comes after it: it has context, but none at its end, or its
+    last line has no newline."""
     if not hunk.trailing and hunk.leading:
         return True
     last_lines = [*hunk.old[-1:], *hunk.new[-1:]]
     return any(not line.endswith(b"\n") for line in last_lines)
+
+
+def _has_crlf(lines: Sequence[bytes]) -> bool:
+    """True if all lines that have a newline end in CRLF."""
+    return all(line.endswith(b"\r\n") for line in lines if line.endswith(b"\n"))
 
 
 def _ended(line: bytes) -> bytes:

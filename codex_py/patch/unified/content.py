@@ -20,20 +20,21 @@ from codex_py.patch.unified.target import REMOVING, Target
 
 
 class ThreeWay(NamedTuple):
-    """The functions that merging needs. Both may block, and are called before anything is written."""
+    """The functions that merging needs. Both may block; both are called before anything is written."""
 
     read_blob: Callable[[str], bytes | None]
-    """Reads a git blob by its name, which may be shortened; None if it does not exist."""
+    """Reads a git blob by its name, which may be shortened; None if there is no such blob."""
     merge: Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
-    """Merges ours, base and theirs. Returns the contents, and True if conflicts are marked in
-    them."""
+    """Merges ours, base and theirs. Returns the contents, and True if they have marked conflicts."""
 
     def merged(
         self, diff: FileDiff, ours: bytes, path: str
     ) -> tuple[bytes, bool] | None:
-        """Merge the file with the diff of its blob; returns the contents, and True for conflicts.
+        """Merge the file with the result of the diff on the blob that it was made for.
 
-        Returns None if the diff names no blob, or the blob is missing or does not fit the diff.
+        Returns:
+            The same as `merge`. None if the diff names no blob, or if that is missing or does not fit
+            the diff.
         """
         if diff.old_blob is None or not diff.old_blob.strip("0"):
             return None
@@ -44,7 +45,8 @@ class ThreeWay(NamedTuple):
         if patched.failures:
             return None
         theirs = patched.data
-        ours_has_crlf = ours.count(b"\r\n") == ours.count(b"\n") > 0
+        newlines = ours.count(b"\n")
+        ours_has_crlf = newlines > 0 and ours.count(b"\r\n") == newlines
         if ours_has_crlf and b"\r" not in base + theirs:
             # git converts line ends when it checks a file out, by its attributes or `core.autocrlf`.
             base = base.replace(b"\n", b"\r\n")
@@ -65,7 +67,7 @@ _EMPTY_BLOBS = (
 
 
 def added(target: Target) -> Content:
-    """The contents of a file that the diff creates; a `PatchError` if it cannot be made of nothing."""
+    """Make the contents of a new file. Raises a `PatchError` if the diff is not for a new file."""
     diff = target.diff
     if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
         raise diff.refusal(
@@ -76,18 +78,17 @@ def added(target: Target) -> Content:
     data = b"".join([line for hunk in diff.hunks for line in hunk.new])
     if diff.is_binary:
         data = patched_binary(diff, b"", target.new_shown)
+    mode = None
     if _is_executable(diff):
         mode = permissions_by_umask(0o777)
-    else:
-        mode = None
     return _leading(Content(data, diff.new_kind or "file", mode), target)
 
 
 class Patcher(NamedTuple):
-    """Applies diffs to contents; `strict`, `partial` and `three_way` are as for `plan_unified`."""
+    """Applies diffs to contents. `strict`, `partial` and `three_way` are those of `plan_unified`."""
 
     findings: Findings
-    """Gets all notes, reports, rejects and conflicts."""
+    """All notes, reports, rejects and conflicts are added to it."""
     strict: bool
     partial: bool
     three_way: ThreeWay | None
@@ -98,77 +99,91 @@ class Patcher(NamedTuple):
         file: EntryChange,
         old: Content,
     ) -> Content:
-        """The contents after the diff. Raises `Rejected` if too little fits, a `PatchError` if the
-        file is of another kind."""
+        """Apply the diff of a file to its contents, and to its mode.
+
+        Raises:
+            Rejected: too little of the diff fits; the findings say so.
+            PatchError: the file is of another kind, or not the one that the diff was made for.
+        """
         _refuse_kind(target, old.kind)
         if old.kind == "submodule":
             return self._submodule(target, file)
         diff = target.diff
         mode = _mode(target.diff, file, old)
         if diff.is_binary:
-            return _leading(
-                Content(self._binary(target, old.data), old.kind, mode), target
-            )
+            data = self._binary(target, old.data)
+            return _leading(Content(data, old.kind, mode), target)
         if diff.has_crlf and b"\r\n" not in old.data:
             diff = diff.without_crlf()
-        was_empty = diff.old_blob and any(
-            b.startswith(diff.old_blob) for b in _EMPTY_BLOBS
-        )
-        if self.strict and old.data and diff.hunks and was_empty:
+        if self.strict and old.data and diff.hunks and _is_for_empty_file(diff):
             # Without context, its one hunk would fit any file.
             raise PatchError(
                 f"{target.old}: the patch is for an empty file, which it is not",
                 kind="match",
             )
         applied = apply_hunks(old.data, diff.hunks, target.old, strict=self.strict)
-        guessed = any(
+        is_guessed = any(
             each.fuzz or each.level or each.also_at for each in applied.reports
         )
-        if self.three_way and old.kind == "file" and (applied.failures or guessed):
-            merged = self.three_way.merged(diff, old.data, target.old)
+        if old.kind == "file" and (applied.failures or is_guessed):
+            merged = self._merged(target, diff, old.data)
             if merged is not None:
-                data, has_conflicts = merged
-                told = "merged with the version that the patch was made from."
-                if has_conflicts:
-                    self.findings.conflicts.append(Path(target.new))
-                    told = "merged with conflicts, which are marked in the file."
-                self.findings.notes.append(f"{target.new}: {told}")
-                return Content(data, mode=mode)
+                return Content(merged, mode=mode)
         self.findings.hunks += applied.reports
         if applied.failures:
-            hunks = [hunk for hunk, _reason in applied.failures]
-            errors = [
-                PatchError(reason, kind="match") for _hunk, reason in applied.failures
-            ]
-            reject(self.findings, target, hunks, errors)
-            if (
-                not self.partial
-                or len(hunks) == len(diff.hunks)
-                or diff.operation in REMOVING
-            ):
-                raise Rejected
+            self._reject_hunks(target, diff, applied.failures)
         return _leading(Content(applied.data, old.kind, mode), target)
+
+    def _merged(self, target: Target, diff: FileDiff, ours: bytes) -> bytes | None:
+        """Merge, and add a note and conflicts to the findings; None if that is not possible."""
+        if self.three_way is None:
+            return None
+        merged = self.three_way.merged(diff, ours, target.old)
+        if merged is None:
+            return None
+        data, has_conflicts = merged
+        told = "merged with the version that the patch was made from."
+        if has_conflicts:
+            self.findings.conflicts.append(Path(target.new))
+            told = "merged with conflicts, which are marked in the file."
+        self.findings.notes.append(f"{target.new}: {told}")
+        return data
+
+    def _reject_hunks(
+        self,
+        target: Target,
+        diff: FileDiff,
+        failures: Sequence[tuple[DiffHunk, str]],
+    ) -> None:
+        """Note the hunks that do not fit. Raises `Rejected` unless the others are to be applied."""
+        hunks = [hunk for hunk, _ in failures]
+        errors = [PatchError(reason, kind="match") for _, reason in failures]
+        reject(self.findings, target, hunks, errors)
+        has_others = len(hunks) < len(diff.hunks)
+        if not self.partial or not has_others or diff.operation in REMOVING:
+            raise Rejected
 
     def _binary(self, target: Target, old: bytes) -> bytes:
         try:
             return patched_binary(target.diff, old, target.old)
         except PatchError as error:
-            name = target.diff.new_blob or ""
-            if (
-                not self.three_way
-                or error.kind != "match"
-                or blob_name(old, len(name)) != name
-            ):
+            if not self.three_way or error.kind != "match":
                 raise
             # Binary contents are merged only if both sides made the same change.
+            name = target.diff.new_blob or ""
+            if blob_name(old, len(name)) != name:
+                raise
             self.findings.notes.append(
                 f"{target.new}: it has the new contents already."
             )
             return old
 
     def _submodule(self, target: Target, file: EntryChange) -> Content:
-        """The submodule after the diff. Its commit is in the index, which is not touched; on disk
-        it is a directory."""
+        """Apply a diff to a submodule: only its directory is made or removed.
+
+        Its commit is in the index, which is not touched. The contents are the diff's text about the
+        commit.
+        """
         diff = target.diff
         is_full = file.had_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
         if diff.operation == "update":
@@ -197,7 +212,7 @@ def reject(
     hunks: Sequence[DiffHunk],
     errors: Sequence[PatchError],
 ) -> None:
-    """Note that hunks do not fit, and why."""
+    """Add hunks that do not fit to the findings, with the errors that say why."""
     findings.failures += errors
     header = f"--- {target.diff.old_name}\n+++ {target.diff.new_name}\n"
     text = header.encode(errors="surrogateescape") + written_hunks(hunks)
@@ -205,22 +220,27 @@ def reject(
     findings.rejects.append(Reject(Path(target.old), text, reasons))
 
 
+def _is_for_empty_file(diff: FileDiff) -> bool:
+    """True if the diff was made for an empty file, by the name of its blob, perhaps shortened."""
+    if not diff.old_blob:
+        return False
+    return any(blob.startswith(diff.old_blob) for blob in _EMPTY_BLOBS)
+
+
 def _refuse_kind(target: Target, kind: Kind) -> None:
+    """Raise a `PatchError` if the entry is not of the kind in the diff, or would become another."""
     diff = target.diff
     if diff.old_kind is not None and diff.old_kind != kind:
+        called = _CALLED[kind]
         if kind == "submodule":
             called = "a directory"
-        else:
-            called = _CALLED[kind]
         raise PatchError(
             f"{target.old}: the patch takes it for {_CALLED[diff.old_kind]}, and it is {called}",
             kind="match",
         )
-    if (
-        diff.operation not in REMOVING
-        and diff.new_kind is not None
-        and diff.new_kind != kind
-    ):
+    if diff.new_kind is None or diff.operation in REMOVING:
+        return
+    if diff.new_kind != kind:
         raise diff.refusal(
             f"{target.new_shown}: {_CALLED[kind]} cannot become {_CALLED[diff.new_kind]} by a change "
             "of mode; it has to be deleted and made again"
@@ -228,10 +248,10 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
 
 
 def _leading(new: Content, target: Target) -> Content:
-    """Return the contents. Raises a `PatchError` for a link that leads nowhere, unless it is
-    removed."""
-    is_nowhere = new.kind == "link" and (not new.data or b"\0" in new.data)
-    if is_nowhere and target.diff.operation not in REMOVING:
+    """Return the contents. Raises a `PatchError` if they are those of a link without a possible
+    target, unless it is removed."""
+    has_no_target = new.kind == "link" and (not new.data or b"\0" in new.data)
+    if has_no_target and target.diff.operation not in REMOVING:
         raise target.diff.refusal(
             f"{target.new_shown}: a symbolic link cannot lead to {os.fsdecode(new.data)!r}"
         )
@@ -243,17 +263,20 @@ def _mode(
     file: EntryChange,
     old: Content,
 ) -> int | None:
-    """Permission bits to set, or None: git only says whether a file is executable."""
+    """Return the permission bits to set; None keeps the old ones, or goes by the umask.
+
+    git only says whether a file is executable, so the other bits stay.
+    """
     if old.kind != "file" or diff.old_mode == diff.new_mode or diff.new_mode is None:
         return old.mode
-    mode = old.mode
-    if mode is None:
-        before = file.before
-        if before is None:
-            mode = permissions_by_umask(0o666)
-        else:
-            mode = before.permissions
+    if old.mode is not None:
+        mode = old.mode
+    elif file.before is not None:
+        mode = file.before.permissions
+    else:
+        mode = permissions_by_umask(0o666)
     if _is_executable(diff):
+        # Whoever may read it may execute it.
         return mode | (mode & 0o444) >> 2
     return mode & ~0o111
 

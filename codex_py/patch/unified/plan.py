@@ -1,8 +1,8 @@
-"""Work out what a unified diff does to the files of a directory.
+"""Plan what a unified diff does to the files of a directory.
 
-All files of a diff count as changed at once, as with `git apply`: a renamed or copied file is read
-as it is on disk, whatever else the diff does to its old name. If files are changed in place, diffs
-of several commits in a row still apply one after the other.
+As with `git apply`, all renames and copies of a diff read the files as they are on disk, whatever else
+the diff does to their old names. Other changes of a file take effect in order, so that the diffs of
+several commits can follow each other.
 """
 
 import os
@@ -40,19 +40,20 @@ def plan_unified(
     """Read a unified diff and check all of it against the files. Nothing is written.
 
     Args:
-        text: the diff; text in it that is not UTF-8 has been decoded with `surrogateescape`.
+        text: the diff. In a `str`, bytes that are not UTF-8 are decoded with `surrogateescape`.
         cwd: absolute; names in the diff are relative to it.
+        strip: the number of leading directories to leave out of names; None guesses, see
+            `targets_of`.
         readable: see `plan_patch`.
-        strip: how many leading directories to leave out of names; None guesses, see `targets_of`.
         directory: put in front of all names; relative to `cwd`.
         reverse: undo the diff.
         strict: refuse hunks whose place has to be guessed, see `apply_hunks`.
-        partial: leave out what does not fit; the plan has it as rejects.
-        three_way: merges, if a file is not as the diff has it and the diff names the git blob that
-            it was made from.
+        partial: leave out hunks and files that do not fit; the plan has them as `rejects`.
+        three_way: merges a file that is not as in the diff, if the diff names the git blob that it
+            was made for.
 
     Raises:
-        PatchError: nothing of it can be applied, or not all of it and `partial` is off.
+        PatchError: not all of it can be applied; if `partial`, nothing of it.
     """
     files = read_diff(_encoded(text))
     if not files:
@@ -60,10 +61,9 @@ def plan_unified(
     if reverse:
         files = tuple([file.reversed() for file in reversed(files)])
     _refuse_unsupported(files)
+    root = cwd
     if directory:
         root = Path(os.path.normpath(cwd / directory))
-    else:
-        root = cwd
     targets = targets_of(files, root, strip)
     findings = Findings()
     patcher = Patcher(findings, strict=strict, partial=partial, three_way=three_way)
@@ -75,7 +75,8 @@ def plan_unified(
     if not partial or not tree.touched:
         findings.raise_failures()
     notes = [report.note() for report in findings.hunks]
-    findings.notes[:0] = filter(None, notes)
+    # The notes on hunks come before those on files.
+    findings.notes[:0] = [note for note in notes if note is not None]
     return PatchPlan(
         tree.touched,
         planner.named,
@@ -95,6 +96,7 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
+    """Raise a `PatchError` for binary contents that are not in the diff, and for unknown modes."""
     for file in files:
         if file.is_binary and (not file.halves or file.hunks):
             raise file.refusal(
@@ -117,24 +119,25 @@ class _Planner(Planner[Target]):
         self._patcher = patcher
         self._vacated = vacated(targets)
         self._destinations = {
-            t.new for t in targets if t.diff.operation not in REMOVING
+            target.new for target in targets if target.diff.operation not in REMOVING
         }
         self._put_by: dict[str, Target] = {}
         """The target that last wrote each file, by its location."""
 
     def settle(self) -> None:
-        """Settle the tree once all files are planned, and reject what cannot be written."""
+        """Settle the tree once all files are planned, and reject those that cannot be written."""
         for file, cause in self._tree.settle():
             target = self._put_by[file.location]
             self._reject(target, file_error("write file", file.path, cause))
             if target.diff.operation == "rename":
+                # The file keeps its old name.
                 self._tree.entry(target.old).fate = "untouched"
 
     def _paths(self, part: Target) -> Collection[str]:
         return (part.old, part.new)
 
     def _plan(self, part: Target) -> None:
-        # No file can have such a path.
+        # An error that the cases below let pass is about a path that no file can have.
         with failing_to("write file", part.new):
             match part.diff.operation:
                 case "update":
@@ -158,11 +161,9 @@ class _Planner(Planner[Target]):
             # `diff -u` compares the files that links lead to.
             with failing_to("read file to update", target.old):
                 file = self._tree.followed(file)
-        self._put(
-            file,
-            self._patcher.patched(target, file, self._current(file, target)),
-            target,
-        )
+        old = self._current(file, target)
+        new = self._patcher.patched(target, file, old)
+        self._put(file, new, target)
         self.named.append(("M", target.old_shown))
 
     def _add(self, target: Target) -> None:
@@ -209,10 +210,11 @@ class _Planner(Planner[Target]):
             file.added = True
             self.named.append(("A", target.new_shown))
         else:
+            # The old name may be that of another file of the diff.
             if file is not source and target.old not in self._destinations:
-                file.origin = source.origin or (
-                    source if source.before is not None else None
-                )
+                file.origin = source.origin
+                if file.origin is None and source.before is not None:
+                    file.origin = source
                 self._drop(source, target)
             self.named.append(("M", target.new_shown))
         self._put(file, new, target)
@@ -231,6 +233,7 @@ class _Planner(Planner[Target]):
         self._put_by[file.location] = target
 
     def _current(self, file: EntryChange, target: Target) -> Content:
+        """Read an entry as the diff has left it so far."""
         with failing_to("read file to update", target.old):
             content = self._tree.current(file)
             if content.kind == "submodule" and target.diff.old_kind is None:
@@ -238,7 +241,7 @@ class _Planner(Planner[Target]):
             return content
 
     def _original(self, file: EntryChange, target: Target) -> Content:
-        """The file that is renamed or copied, as it was before the diff."""
+        """Read the file that is renamed or copied, as it was before the diff."""
         if file.before is None:
             return self._current(file, target)
         with failing_to("read file to update", target.old):
@@ -250,20 +253,22 @@ class _Planner(Planner[Target]):
         new: Content,
         target: Target,
     ) -> None:
+        """Raise a `PatchError` if a new file is there already, and the diff does not make room."""
+        if not file.present:
+            return
         put_by = self._put_by.get(file.location)
-        is_made = put_by is not None and put_by.diff.operation != "update"
-        if not file.present or (target.new in self._vacated and not is_made):
-            return
-        if file.had_type(stat.S_IFDIR) and not is_made:
-            # There may be room once the diff has emptied it.
-            return
+        is_made_by_diff = put_by is not None and put_by.diff.operation != "update"
+        if not is_made_by_diff:
+            if target.new in self._vacated:
+                return
+            if file.had_type(stat.S_IFDIR):
+                # There may be room once the diff has emptied it.
+                return
         with failing_to("write file", target.new):
             old = self._tree.current(file)
-        is_same = (old.data, old.kind) == (new.data, new.kind)
-        if is_same:
+        reason = "already"
+        if old.data == new.data and old.kind == new.kind:
             reason = "with the same contents: it seems to be already applied"
-        else:
-            reason = "already"
         raise PatchError(
             f"{target.new}: the patch makes this file, which is there {reason}",
             kind="match",

@@ -1,8 +1,8 @@
-"""Read unified diffs: those of `diff -u` and those of git, byte for byte.
+"""Reads unified diffs: those of `diff -u` and those of git, byte for byte.
 
-The `unidiff` package is not used here. It takes 4.7 us a line, which is more for a diff between two
-releases than `git apply` takes for everything (this reader: 0.5 us); it knows neither copies, nor quoted
-names, nor names with ` b/` in them. The tests hold this reader against it.
+The `unidiff` package is not used here. It takes 4.7 us a line, this reader 0.5 us; for a diff between
+two releases, that is more than `git apply` takes in all. It knows neither copies, nor quoted names, nor
+names with ` b/` in them. The tests compare this reader with it.
 """
 
 import os
@@ -32,39 +32,38 @@ _DEV_NULL = b"/dev/null"
 _RANGE = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _BINARY = rb"(?:GIT binary patch|Binary files (?:.* )?differ)\s*$"
 _NO_BODY = re.compile(rb"[^-+ ]")
+"""The first byte of a line that is not in a hunk, unless editors or `diff` have changed the hunk."""
 _MARKS = b" +-\\\r\n"
+"""The first bytes that lines of a hunk can have."""
 
 
 class _Header:
     """The lines of a file before its first hunk, as far as they are read."""
 
     old: tuple[bytes, bytes] | None = None
-    """Name and time stamp of the `---` line; `new` has those of the `+++` line."""
+    """The name and the time stamp of the `---` line."""
     new: tuple[bytes, bytes] | None = None
+    """The name and the time stamp of the `+++` line."""
     bare_old: bytes | None = None
-    """The old name of a rename or a copy, which has no prefix."""
+    """The old name of a rename or a copy, which has no prefix; None in other diffs."""
     bare_new: bytes | None = None
+    """The new name of a rename or a copy."""
 
     def __init__(
         self, diff: FileDiff, names: tuple[bytes, bytes] | None = None
     ) -> None:
         self.diff = diff
-        """The file, as far as these lines describe it; `file` completes it."""
+        """The file as far as it is read; `file` completes it."""
         self.names = names
         """The names in the `diff --git` line."""
 
     def extended(self, line: bytes) -> None:
-        """Take one of git's extended header lines; others are passed over."""
+        """Read one of git's extended header lines; other lines are ignored."""
         diff = self.diff
         word, _, rest = line.rstrip(b"\r\n").partition(b" ")
         match word, *rest.split(b" ", 1):
-            case b"index", *_ if found := _INDEX.match(rest):
-                diff.old_blob = found[1].decode()
-                diff.new_blob = found[2].decode()
-                if found[3]:
-                    mode = int(found[3], 8)
-                    diff.old_mode = mode
-                    diff.new_mode = mode
+            case b"index", *_:
+                self._index(rest)
             case b"old", b"mode", mode:
                 diff.old_mode = _mode(mode)
             case b"new", b"mode", mode:
@@ -86,8 +85,20 @@ class _Header:
             case _:
                 pass
 
+    def _index(self, text: bytes) -> None:
+        """Read the names of the blobs, and the mode if it stays the same."""
+        found = _INDEX.match(text)
+        if found is None:
+            return
+        self.diff.old_blob = found[1].decode()
+        self.diff.new_blob = found[2].decode()
+        if found[3]:
+            mode = int(found[3], 8)
+            self.diff.old_mode = mode
+            self.diff.new_mode = mode
+
     def file(self) -> FileDiff:
-        """The diff, once all its hunks are read."""
+        """Complete the diff of the file. Call this when all its hunks are read."""
         old, new = self._names()
         self.diff.old_name = os.fsdecode(old)
         self.diff.new_name = os.fsdecode(new)
@@ -95,6 +106,7 @@ class _Header:
         return self.diff
 
     def _names(self) -> tuple[bytes, bytes]:
+        """The old and the new name of the file."""
         if self.bare_old is not None and self.bare_new is not None:
             self.diff.has_prefix = False
             return self.bare_old, self.bare_new
@@ -109,7 +121,7 @@ class _Header:
         return old or new or b"", new or old or b""
 
     def _find_operation(self) -> None:
-        """Recognise new and deleted files if no line of git's says so."""
+        """Recognise new and deleted files by their names and times, if no line of git says so."""
         diff = self.diff
         hunks = self.diff.hunks
         if diff.operation != "update" or not hunks or not self.old or not self.new:
@@ -128,14 +140,14 @@ class _Header:
 
 
 def _file_name(side: tuple[bytes, bytes] | None) -> bytes | None:
-    """The name in a header line; None if the line is missing, or names `/dev/null`."""
+    """Return the name in a header line; None if the line is missing, or names `/dev/null`."""
     if side is None or side[0] == _DEV_NULL:
         return None
     return side[0]
 
 
 def _with_blank(line: bytes) -> bytes:
-    """Restore the blank that marks an empty line of context, which editors cut."""
+    """Restore the blank that marks an empty line of context, and that editors remove."""
     if line[0] in b"\r\n":
         return b" " + line
     return line
@@ -148,19 +160,21 @@ def _mode(text: bytes) -> int | None:
 
 
 def read_diff(data: bytes, *, cut_short: bool = False) -> tuple[FileDiff, ...]:
-    """The files of a diff, in its order; text around them is passed over.
+    """Read the files of a diff, in its order. Text around them is ignored.
 
     Args:
-        cut_short: the diff may end anywhere; read as much as it has.
+        cut_short: the diff may end anywhere; read as much as there is.
 
     Raises:
-        PatchError: of kind `parse`, with the line: the diff is cut short, a hunk is not as long as it
-            says, or it is a combined diff.
+        PatchError: of kind `parse`, with the line: the diff is cut short, a hunk is not as long as
+            its header says, or it is a combined diff.
     """
     lines = list(BytesIO(data))
     if lines and not lines[-1].endswith(b"\n"):
+        last = lines.pop()
         # A line that was cut is dropped: its rest may be anything.
-        lines[-1:] = [] if cut_short else [lines[-1] + b"\n"]
+        if not cut_short:
+            lines.append(last + b"\n")
     return _Reader(lines, cut_short=cut_short).files()
 
 
@@ -168,13 +182,13 @@ class _Reader:
     def __init__(self, lines: list[bytes], *, cut_short: bool) -> None:
         self._lines = lines
         self._cut_short = cut_short
-        # One byte for each line: counting the lines of a hunk is counting bytes, which C does.
         self._marks = b"".join([line[:1] for line in lines])
+        """The first byte of each line: the lines of a hunk are counted in C, as bytes."""
         self._files: list[FileDiff] = []
         self._header: _Header | None = None
-        self._passed_over: int | None = None
-        """The index of lines that look like the names of a file, but are text after the last
-        file."""
+        """The file that is being read."""
+        self._has_quoted_names = False
+        """True if lines after the last file look like the names of another one, but are text."""
         self._room = unpacked_room(sum(map(len, lines)))
 
     def files(self) -> tuple[FileDiff, ...]:
@@ -185,7 +199,7 @@ class _Reader:
         return tuple(self._files)
 
     def _read(self, at: int) -> int:
-        """Read the line at an index, and what belongs to it. Returns the index of the next one."""
+        """Read the line at an index, with the lines that belong to it. Returns the index after them."""
         line = self._lines[at]
         header = self._header
         if line.startswith(b"diff --git "):
@@ -198,10 +212,10 @@ class _Reader:
                 if self._begins_file(at):
                     self._file_names(at, line, following)
                 else:
-                    self._passed_over = at
+                    self._has_quoted_names = True
                 return at + 2
         elif line.startswith(b"@@ -"):
-            if header is None or self._passed_over is not None:
+            if header is None or self._has_quoted_names:
                 _refuse(
                     "a hunk without the names of a file (`---`, `+++`) before it",
                     at + 1,
@@ -221,24 +235,24 @@ class _Reader:
         return at + 1
 
     def _begins_file(self, at: int) -> bool:
-        """True if a `---` and a `+++` line begin a file: they do if a hunk, or the end of the
-        input, follows them.
+        """True if a `---` and a `+++` line begin a file, and are not quoted in a message before it.
 
-        A message before a diff may quote such lines. After git's own header lines they always
-        belong to the file, and if the input ends after them it was cut.
+        After git's own header lines they always do. Elsewhere they do if a hunk follows them, or the
+        end of the input, which was cut then.
         """
-        header = self._header
-        if (
-            header is not None
-            and header.diff.is_git
-            and not header.old
-            and not header.diff.hunks
-        ):
+        if self._is_in_git_header():
             return True
-        behind = at + 2
-        while behind < len(self._lines) and not self._lines[behind].strip():
-            behind += 1
-        return behind == len(self._lines) or self._lines[behind].startswith(b"@@ -")
+        after = at + 2
+        while after < len(self._lines) and not self._lines[after].strip():
+            after += 1
+        return after == len(self._lines) or self._lines[after].startswith(b"@@ -")
+
+    def _is_in_git_header(self) -> bool:
+        """True after a `diff --git` line, before the `---` line of its file."""
+        header = self._header
+        if header is None or not header.diff.is_git:
+            return False
+        return not header.old and not header.diff.hunks
 
     def _file_names(
         self,
@@ -246,8 +260,9 @@ class _Reader:
         old_line: bytes,
         new_line: bytes,
     ) -> None:
+        """Read a `---` and a `+++` line. They begin a file unless a `diff --git` line has begun it."""
         header = self._header
-        if header is None or not header.diff.is_git or header.old or header.diff.hunks:
+        if header is None or not self._is_in_git_header():
             self._finish()
             header = _Header(FileDiff(at + 1))
             self._header = header
@@ -256,17 +271,20 @@ class _Reader:
         header.new = header_name(new_line[4:])
 
     def _finish(self) -> None:
+        """Complete the file that is being read, if there is one."""
         header = self._header
         if header is not None:
-            if header.old is not None and not header.diff.hunks and not self._cut_short:
+            is_incomplete = header.old is not None and not header.diff.hunks
+            if is_incomplete and not self._cut_short:
                 _refuse(
                     "the diff ends before the first hunk of this file", header.diff.line
                 )
             self._files.append(header.file())
         self._header = None
-        self._passed_over = None
+        self._has_quoted_names = False
 
     def _halves(self, file: FileDiff, at: int) -> int:
+        """Read binary contents. Returns the index of the line after them."""
         while len(file.halves) < 2:
             found = read_half(self._lines, at, self._room)
             if found is None:
@@ -284,35 +302,33 @@ class _Reader:
         at: int,
         line: bytes,
     ) -> int:
+        """Read a hunk from its header line on. Returns the index of the line after it."""
         found = _RANGE.match(line)
         if found is None:
             _refuse(f"{_shown(line)} is no hunk header", at + 1)
-        old_count = 1 if found[2] is None else int(found[2])
-        new_count = 1 if found[4] is None else int(found[4])
+        old_start, old_count, new_start, new_count = found.groups(default=b"1")
         start = at + 1
-        end = self._end(at, start, old_count, new_count)
+        end = self._end(at, start, int(old_count), int(new_count))
         marks = self._marks[start:end]
         body = self._lines[start:end]
         if b"\n" in marks or b"\r" in marks:
             body = list(map(_with_blank, body))
             marks = marks.translate(bytes.maketrans(b"\r\n", b"  "))
-        if b"\\" in marks or self._marks[end : end + 1] == b"\\":
-            if self._marks[end : end + 1] == b"\\":
-                end += 1
+        # The counts do not say that a remark on the last line follows.
+        has_remark_at_end = self._marks[end : end + 1] == b"\\"
+        if has_remark_at_end:
+            end += 1
+        if has_remark_at_end or b"\\" in marks:
             marks, body = _without_newlines(self._lines[start:end], at + 1)
-        old = [line[1:] for line in body if line[0] != _PLUS]
-        new = [line[1:] for line in body if line[0] != _MINUS]
-        leading = len(marks) - len(marks.lstrip(b" "))
-        trailing = len(marks) - len(marks.rstrip(b" "))
         hunk = DiffHunk(
-            at + 1,
-            int(found[1]),
-            int(found[3]),
-            body,
-            old,
-            new,
-            leading,
-            trailing,
+            line=at + 1,
+            old_start=int(old_start),
+            new_start=int(new_start),
+            body=body,
+            old=[line[1:] for line in body if line[0] != _PLUS],
+            new=[line[1:] for line in body if line[0] != _MINUS],
+            leading=len(marks) - len(marks.lstrip(b" ")),
+            trailing=len(marks) - len(marks.rstrip(b" ")),
         )
         file.hunks.append(hunk)
         self._check_end(at, end)
@@ -325,42 +341,41 @@ class _Reader:
         old_count: int,
         new_count: int,
     ) -> int:
-        """The index after the hunk, by the counts of its header."""
+        """Find the index after a hunk, by the counts of its header.
+
+        Args:
+            at: index of the header line.
+            start: index of the line after it.
+        """
         marks = self._marks
         found = _NO_BODY.search(marks, start)
-        end = len(marks) if found is None else found.start()
+        end = len(marks)
+        if found is not None:
+            end = found.start()
         length = end - start
-        if (
-            length - marks.count(b"+", start, end) == old_count
-            and length - marks.count(b"-", start, end) == new_count
-        ):
+        old_found = length - marks.count(b"+", start, end)
+        new_found = length - marks.count(b"-", start, end)
+        if old_found == old_count and new_found == new_count:
             return end
         # Neither a hunk nor the end follows, or the hunk has lines of other kinds.
         end = start
         old_left = old_count
         new_left = new_count
-        while missing := max(old_left, new_left):
+        while old_left or new_left:
+            missing = max(old_left, new_left)
             part = marks[end : end + missing]
             removed = part.count(b"-")
             added = part.count(b"+")
             backslashes = part.count(b"\\")
             kept = part.count(b" ") + part.count(b"\n") + part.count(b"\r")
             if removed + added + kept + backslashes != missing:
-                bad = next(
-                    (i for i, mark in enumerate(part, end) if mark not in _MARKS), None
-                )
-                if bad is None and self._cut_short:
+                self._refuse_foreign_line(part, end, old_count, new_count)
+                if self._cut_short:
                     return len(marks)
-                if bad is None:
-                    _refuse(
-                        f"the diff is cut short: the hunk should have {old_count} old and {new_count} "
-                        f"new lines, and at least {missing - len(part)} of them are not there",
-                        at + 1,
-                    )
                 _refuse(
-                    f"the hunk should have {old_count} old and {new_count} new lines, but "
-                    f"{_shown(self._lines[bad])} comes before that",
-                    bad + 1,
+                    f"the diff is cut short: the hunk should have {old_count} old and {new_count} "
+                    f"new lines, and at least {missing - len(part)} of them are not there",
+                    at + 1,
                 )
             end += missing
             old_left -= removed + kept
@@ -373,17 +388,40 @@ class _Reader:
                 )
         return end
 
+    def _refuse_foreign_line(
+        self,
+        marks: bytes,
+        at: int,
+        old_count: int,
+        new_count: int,
+    ) -> None:
+        """Raise a `PatchError` if one of these lines cannot be in a hunk.
+
+        Args:
+            marks: the first bytes of the lines.
+            at: index of the first one.
+        """
+        for number, mark in enumerate(marks, at):
+            if mark not in _MARKS:
+                _refuse(
+                    f"the hunk should have {old_count} old and {new_count} new lines, but "
+                    f"{_shown(self._lines[number])} comes before that",
+                    number + 1,
+                )
+
     def _check_end(self, at: int, end: int) -> None:
-        if end < len(self._lines):
-            following = self._lines[end]
-        else:
-            following = b""
-        if following[:1] not in b"+- " or not following:
+        """Raise a `PatchError` if the line after a hunk looks like a part of it."""
+        if end == len(self._lines):
             return
-        is_header = (
-            following.startswith(b"--- ") and self._lines[end + 1 : end + 2] != []
-        )
-        if is_header or following.rstrip() == b"--":
+        following = self._lines[end]
+        if not following.startswith((b"+", b"-", b" ")):
+            return
+        is_last = end + 1 == len(self._lines)
+        if following.startswith(b"--- ") and not is_last:
+            # The next file begins.
+            return
+        if following.rstrip() == b"--":
+            # The signature of a mail begins.
             return
         _refuse(
             f"the hunk is longer than its header says: {_shown(following)} follows it",
@@ -392,11 +430,14 @@ class _Reader:
 
 
 def _without_newlines(lines: list[bytes], number: int) -> tuple[bytes, list[bytes]]:
-    """Apply the `\\ No newline at end of file` lines of a hunk. Returns its marks and its lines."""
+    """Remove the `\\ No newline at end of file` lines of a hunk, and the newlines that they are about.
+
+    Returns the marks of the hunk, and its lines.
+    """
     body: list[bytes] = []
     for line in lines:
         if not line.startswith(b"\\"):
-            body.append(line if line[0] not in b"\r\n" else b" " + line)
+            body.append(_with_blank(line))
         elif body:
             body[-1] = body[-1].removesuffix(b"\n")
         else:
@@ -406,7 +447,9 @@ def _without_newlines(lines: list[bytes], number: int) -> tuple[bytes, list[byte
 
 def _shown(line: bytes) -> str:
     text = line.rstrip(b"\r\n").decode(errors="replace")
-    return repr(text if len(text) <= 100 else text[:100] + "…")
+    if len(text) > 100:
+        text = text[:100] + "…"
+    return repr(text)
 
 
 def _refuse(reason: str, line: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Find the files of a directory that the names in a unified diff mean."""
+"""Finds the files that the names in a unified diff stand for."""
 
 import os
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ REMOVING = frozenset({"delete", "uncopy"})
 """Operations that leave nothing at the new name."""
 
 _MAX_LOOKED_FOR = 100
-"""The number of files that are looked for to guess the leading directories; more would say the
-same."""
+"""The number of files that are looked for to guess the leading directories. More would give the same
+result."""
 
 
 class Target(NamedTuple):
@@ -21,49 +21,54 @@ class Target(NamedTuple):
 
     diff: FileDiff
     old: str
-    """The absolute old path; `new` is absolute too, and the same for a file that keeps its name."""
+    """The old path, absolute."""
     new: str
+    """The new path, absolute; the same as `old` for a file that keeps its name."""
     old_shown: str
-    """The old name in the diff, without the directories that are left out."""
+    """The old name in the diff, without the leading directories that are left out."""
     new_shown: str
+    """The new name in the same form."""
 
 
 def targets_of(
     files: Sequence[FileDiff], root: Path, strip: int | None
 ) -> list[Target]:
-    """The files of a diff with their paths.
+    """Find the paths of the files of a diff.
 
     Args:
         root: absolute; names are relative to it.
-        strip: how many leading directories to leave out of names. None guesses for the whole
-            diff: 1 where names begin with `a/` and `b/`, else 0, unless more of the first
-            files exist the other way.
+        strip: the number of leading directories to leave out of names. None guesses for the whole
+            diff: 1 if most names begin with `a/` and `b/`, else 0; the other way round if more of the
+            first files exist then.
 
     Raises:
         PatchError: a name is too short for that, or leads out of `root`.
     """
-    if strip is not None:
-        count = strip
-    else:
-        count = _guessed_strip(files, root)
-    return [_target(file, root, count) for file in files]
+    if strip is None:
+        strip = _guessed_strip(files, root)
+    return [_target(file, root, strip) for file in files]
 
 
 def vacated(targets: Sequence[Target]) -> set[str]:
-    """Paths that a diff removes, if only to put something else there."""
+    """Return the paths that a diff removes, even if it puts something else there."""
     removing = {"rename", *REMOVING}
     return {target.old for target in targets if target.diff.operation in removing}
 
 
 def _names(file: FileDiff, count: int) -> tuple[str | None, str | None]:
-    # The names of renames and copies have no prefix to leave out.
-    count = count if file.has_prefix else max(count - 1, 0)
+    """The old and the new name without leading directories; None for a name that has too few."""
+    if not file.has_prefix:
+        # The names of renames and copies have no `a/` or `b/` to leave out.
+        count = max(count - 1, 0)
     return stripped(file.old_name, count), stripped(file.new_name, count)
 
 
 def _guessed_strip(files: Sequence[FileDiff], root: Path) -> int:
-    prefixed = sum(_has_git_prefix(file) for file in files) * 2 >= len(files)
-    guesses = (1, 0) if prefixed else (0, 1)
+    """Guess the number of leading directories to leave out; see `targets_of`."""
+    prefixed = [file for file in files if _has_git_prefix(file)]
+    guesses = (0, 1)
+    if len(prefixed) * 2 >= len(files):
+        guesses = (1, 0)
     changed = [file for file in files if file.operation != "add"][:_MAX_LOOKED_FOR]
     found: dict[int, int] = {}
     for count in guesses:
@@ -74,11 +79,14 @@ def _guessed_strip(files: Sequence[FileDiff], root: Path) -> int:
 
 
 def _has_git_prefix(file: FileDiff) -> bool:
-    prefixes = {file.old_name[:2], file.new_name[:2]}
-    return not file.has_prefix or all(
-        len(prefix) == 2 and prefix[1] == "/" and prefix[0] in "abciow12"
-        for prefix in prefixes
-    )
+    """True if both names begin with `a/`, `b/` or another prefix that git writes.
+
+    Renames and copies count as well: git wrote them, without prefixes.
+    """
+    if not file.has_prefix:
+        return True
+    names = (file.old_name, file.new_name)
+    return all(name[1:2] == "/" and name[0] in "abciow12" for name in names)
 
 
 def _exists(
@@ -86,18 +94,17 @@ def _exists(
     root: Path,
     count: int,
 ) -> bool:
-    return any(
-        name and _is_inside(name) and os.path.lexists(f"{root}/{name}")
-        for name in _names(file, count)
-    )
+    """True if there is an entry at one of the names of a file."""
+    names = [name for name in _names(file, count) if name and _is_inside(name)]
+    return any(os.path.lexists(f"{root}/{name}") for name in names)
 
 
 def _is_inside(name: str) -> bool:
-    return (
-        name[0] != "/"
-        and "\0" not in name
-        and (".." not in name or ".." not in name.split("/"))
-    )
+    """True for a relative name without `..` and NUL."""
+    if name[0] == "/" or "\0" in name:
+        return False
+    # Most names have no `..`, and need not be split.
+    return ".." not in name or ".." not in name.split("/")
 
 
 def _target(
@@ -112,7 +119,7 @@ def _target(
         )
     for name in (old, new):
         refuse_long(name)
-        # Diffs come from strangers, so this is refused as by `git apply`; in envelopes it is not.
+        # Envelopes may have such names. Diffs come from strangers, and `git apply` refuses them too.
         if not _is_inside(name):
             raise file.refusal(
                 f"{name!r} leads out of the directory that is patched", "refused"
@@ -133,7 +140,10 @@ def _one_name(
     old: str,
     new: str,
 ) -> str:
-    """The name that is meant if they differ, as in `--- f.orig`: by the rule of `patch`, the shortest."""
+    """Choose between two names that differ, as in `--- f.orig`.
+
+    By the rule of `patch`, it is the shortest of those that exist; the new one if none exists.
+    """
     if file.operation == "add":
         return new
     if file.operation == "delete":

@@ -1,7 +1,7 @@
 """The entries of a directory as a diff finds them, and as it leaves them. Nothing is written.
 
-As for `git apply`, names lead through no symbolic link, a link is an entry whose contents are where it
-leads, a submodule is a directory, and directories that a diff empties go with their last file.
+The rules are those of `git apply`: names lead through no symbolic link; the contents of a link are its
+target; a submodule is a directory; a directory that loses its last file is removed.
 """
 
 import errno
@@ -23,8 +23,10 @@ class DiffTree(PlannedTree):
 
     Args:
         root: absolute; all paths are below it.
-        top: absolute; this directory and those above it are never removed, nor `root` if it is elsewhere.
-        vacated: paths that the diff removes at some point. A link there is not in the way.
+        top: absolute; this directory and those above it are never removed. If `root` is not below it,
+            `root` is never removed either.
+        vacated: paths that the diff removes, even if it puts something else there. A name may lead
+            through a link at such a path.
         handles, readable: see `PlannedTree`.
     """
 
@@ -40,27 +42,33 @@ class DiffTree(PlannedTree):
         self._prefix = len(str(root).rstrip("/")) + 1
         self._root = os.path.realpath(root)
         top_location = os.path.realpath(top)
-        is_inside = f"{self._root}/".startswith(join(top_location, ""))
-        self._top = top_location if is_inside else self._root
+        self._top = self._root
+        if f"{self._root}/".startswith(join(top_location, "")):
+            self._top = top_location
         self._vacated = {self._location(path) for path in vacated}
         self._behind_links: dict[str, bool] = {self._root: False}
-        """True, by directory, if it can only be reached through a link that the diff removes."""
+        """For each directory: True if a name leads to it through a link that the diff removes."""
         self._emptied: dict[str, None] = {}
         """Directories that keep none of their old entries, the innermost first."""
 
     @property
     def emptied(self) -> list[str]:
-        """Directories to remove, the innermost first. Known once everything is settled."""
+        """Directories to remove, the innermost first; complete after `settle`."""
         return [folder for folder in self._emptied if folder not in self._directories]
 
     def entry(self, path: str) -> EntryChange:
-        """The entry at a path. Raises a `PatchError` of kind `refused` if a symbolic link is on the way."""
+        """Return the entry at a path.
+
+        Raises:
+            PatchError: of kind `refused`: the path leads through a symbolic link.
+        """
         location = self._location(path)
-        is_behind_link = self._is_behind_link(split(location)[0], path)
+        folder, _ = split(location)
+        is_behind_link = self._is_behind_link(folder, path)
         return self._at(path, location, look=not is_behind_link)
 
     def followed(self, file: EntryChange) -> EntryChange:
-        """The target of an entry that is a symbolic link on disk; any other entry itself."""
+        """Return the target of an entry that is a symbolic link on disk; any other entry itself."""
         if not file.has_type(stat.S_IFLNK):
             return file
         location = os.path.realpath(file.location)
@@ -70,14 +78,18 @@ class DiffTree(PlannedTree):
         return reached
 
     def settle(self) -> Iterator[tuple[EntryChange, OSError]]:
-        """Check all that was put and removed. Yields the files that cannot be written, which stay,
-        and the errors."""
+        """Check that the planned changes fit together.
+
+        Yields the files that cannot be written, each with the error. They are left as they are.
+        """
         touched = self.touched
         self._find_emptied({file.location for file in touched if not file.present})
-        for file in filter(lambda file: file.had_type(stat.S_IFDIR), touched):
+        for file in touched:
+            if not file.had_type(stat.S_IFDIR):
+                continue
             # A directory stays as long as there are files in it.
-            is_full = file.location not in self._emptied
-            if file.fate == "submodule" or (is_full and not file.present):
+            stays = not file.present and file.location not in self._emptied
+            if file.fate == "submodule" or stays:
                 file.fate = "untouched"
         for file in touched:
             try:
@@ -88,6 +100,7 @@ class DiffTree(PlannedTree):
                 yield file, error
 
     def _settle(self, file: EntryChange) -> None:
+        """Raise the `OSError` of writing a file if something is in its place."""
         if file.had_type(stat.S_IFDIR):
             if file.location not in self._emptied and os.listdir(file.location):  # noqa: PTH208
                 raise system_error(errno.EISDIR)
@@ -101,10 +114,15 @@ class DiffTree(PlannedTree):
             refuse_locked_file(file.location)
 
     def _find_emptied(self, gone: set[str]) -> None:
+        """Find the directories that lose their last entry.
+
+        Args:
+            gone: the locations of removed entries; those of removed directories are added.
+        """
         folders = self._folders_of(gone)
+        # The innermost come first, so that all directories in one are known when it is looked at.
         waiting = [(-folder.count("/"), folder) for folder in folders]
         heapq.heapify(waiting)
-        # The innermost first, so that a directory is looked at when all below it is known.
         while waiting:
             _, folder = heapq.heappop(waiting)
             if folder in self._emptied or not folder.startswith(join(self._top, "")):
@@ -116,7 +134,7 @@ class DiffTree(PlannedTree):
             if all(join(folder, name) in gone for name in names):
                 self._emptied[folder] = None
                 gone.add(folder)
-                parent = split(folder)[0]
+                parent, _ = split(folder)
                 heapq.heappush(waiting, (-parent.count("/"), parent))
 
     def _folders_of(self, gone: set[str]) -> set[str]:
@@ -131,20 +149,26 @@ class DiffTree(PlannedTree):
         return folders
 
     def _is_behind_link(self, folder: str, path: str) -> bool:
-        # No recursion: a path may have thousands of names.
+        """True if a name leads to a directory through a link that the diff removes.
+
+        Raises a `PatchError` with the `path` if it leads through any other link.
+        """
+        # This is no recursion, because a path may have thousands of names.
         unknown: list[str] = []
-        while (known := self._behind_links.get(folder)) is None:
+        while folder not in self._behind_links:
             unknown.append(folder)
-            folder = split(folder)[0]
+            folder, _ = split(folder)
+        is_behind = self._behind_links[folder]
         for inner in reversed(unknown):
-            if not known and os.path.islink(inner):  # noqa: PTH114
+            if not is_behind and os.path.islink(inner):  # noqa: PTH114
                 if inner not in self._vacated:
                     raise PatchError(
                         f"{path} is beyond a symbolic link", kind="refused"
                     )
-                known = True
-            self._behind_links[inner] = known
-        return known
+                is_behind = True
+            self._behind_links[inner] = is_behind
+        return is_behind
 
     def _location(self, path: str) -> str:
+        """The real path of an entry below the root."""
         return join(self._root, path[self._prefix :])
