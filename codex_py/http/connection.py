@@ -18,9 +18,10 @@ _PACE_S = 0.01
 """The pause between two reads of a stream of many small pieces: waking up for each costs more than
 reading it."""
 _SMALL_BYTES = 8_192
+"""A read of fewer bytes is small."""
 _SOON_S = 0.1
 _SMALL_READS = 32
-"""The number of small reads, each soon after the other, that make such a stream."""
+"""After so many small reads, each within `_SOON_S` of the one before, reads are paced."""
 
 
 class Connection(asyncio.Protocol):
@@ -28,15 +29,22 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport = cast("asyncio.Transport", None)
+        """Set by `connection_made`."""
         self._received: list[bytes] = []
+        """What has arrived and was not read."""
         self._received_bytes = 0
         self._ended = False
         self._error: Exception | None = None
+        """The error that ended the connection; None for an ordinary end."""
         self._writing_paused = False
+        """True: the transport still holds bytes that the system has not taken."""
         self._reading_paused = False
         self._changed: asyncio.Future[None] | None = None
+        """What the reader or the writer waits for."""
         self._small_reads = 0
+        """The number of small reads in a row."""
         self._read_at_s = 0.0
+        """The time of the last read, on the clock of the loop."""
 
     @property
     def is_fresh(self) -> bool:
@@ -75,6 +83,7 @@ class Connection(asyncio.Protocol):
             await self._taken(timeout_s)
 
     async def _taken(self, timeout_s: float | None) -> None:
+        """Wait until the system has taken all that was written, or an answer or the end comes."""
         while self._writing_paused and not self._received and not self._ended:
             waiting_bytes = self._transport.get_write_buffer_size()
             try:
@@ -110,9 +119,9 @@ class Connection(asyncio.Protocol):
         else:
             data = b"".join(self._received)
         read_at_s = asyncio.get_running_loop().time()
-        is_small = len(data) < _SMALL_BYTES and read_at_s - self._read_at_s < _SOON_S
-        if is_small:
-            self._small_reads = self._small_reads + 1
+        since_s = read_at_s - self._read_at_s
+        if len(data) < _SMALL_BYTES and since_s < _SOON_S:
+            self._small_reads += 1
         else:
             self._small_reads = 0
         self._read_at_s = read_at_s
@@ -124,6 +133,7 @@ class Connection(asyncio.Protocol):
         return data
 
     async def _let_more_come(self) -> None:
+        """Pause once, unless there is something to read already."""
         if not self._received and not self._ended:
             self._transport.pause_reading()
             try:
@@ -135,6 +145,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     async def _wait(self, timeout_s: float | None) -> None:
+        """Wait until anything changes. Raises a `TimeoutError` after `timeout_s` seconds."""
         self._changed = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(timeout_s):

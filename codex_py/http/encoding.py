@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 IDENTITY: Final = {"accept-encoding": "identity"}
+"""The header that asks for a body without compression."""
 _SHOWN_CHARS = 80
 _PIECE_BYTES = 65_536
 _GZIP = {"gzip", "x-gzip"}
@@ -17,6 +18,7 @@ _DEFLATE = {"deflate"}
 _ANY_HEADER = zlib.MAX_WBITS | 32
 """Makes zlib accept its own format and gzip."""
 _NO_HEADER = -zlib.MAX_WBITS
+"""Makes zlib accept a bare stream: some servers send that as `deflate`."""
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -32,15 +34,19 @@ def is_packed(encoding: str | None) -> bool:
 def unreadable(encoding: str | None) -> str | None:
     """The reason for the user why a body with this `content-encoding` cannot be read, or None."""
     codings = _codings(encoding)
-    if not codings or (len(codings) == 1 and codings[0] in _GZIP | _DEFLATE):
+    if encoding is None or not codings:
         return None
+    if len(codings) == 1 and codings[0] in _GZIP | _DEFLATE:
+        return None
+    shown = encoding[:_SHOWN_CHARS]
     return (
-        f"the server packed its answer ({(encoding or '')[:_SHOWN_CHARS]!r}), which nobody asked it to do;"
+        f"the server packed its answer ({shown!r}), which nobody asked it to do;"
         " gzip or deflate alone can be read"
     )
 
 
 def _codings(encoding: str | None) -> list[str]:
+    """The names in a `content-encoding`, in lower case and without those that change nothing."""
     if encoding is None:
         return []
     names = [part.strip().lower() for part in encoding.split(",")]

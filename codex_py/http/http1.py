@@ -24,6 +24,8 @@ _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 @frozen
 class Head:
+    """The status line and the headers of a response."""
+
     version: bytes
     """`1.1` or `1.0`."""
     status: int
@@ -33,8 +35,9 @@ class Head:
     def values(self, name: bytes) -> list[bytes]:
         """The members of a list header, in lower case; empty if the header is absent."""
         values = [value for key, value in self.headers if key.lower() == name]
-        members = [part.strip().lower() for part in b",".join(values).split(b",")]
-        return list(filter(None, members))
+        parts = b",".join(values).lower().split(b",")
+        members = [part.strip() for part in parts]
+        return [member for member in members if member]
 
     @property
     def keeps_connection(self) -> bool:
@@ -144,12 +147,15 @@ def body_of(head: Head, method: str) -> Body:
     if not lengths:
         return UntilClose()
     length = lengths.pop()
-    if lengths or not re.fullmatch(rb"[0-9]{1,18}", length):
+    contradicts = len(lengths) > 0
+    if contradicts or not re.fullmatch(rb"[0-9]{1,18}", length):
         raise httpx.RemoteProtocolError("illegal content-length")
     return Sized(int(length))
 
 
 class Sized:
+    """A body whose length the head states."""
+
     def __init__(self, length: int) -> None:
         self._length = length
         self._left = length
@@ -174,6 +180,8 @@ class Sized:
 
 
 class UntilClose:
+    """A body that ends with the connection."""
+
     done = False
     rest = b""
 
@@ -236,9 +244,10 @@ class Chunked:
         return b"".join(pieces)
 
     def _skip_trailers(self) -> None:
-        while (end := self.rest.find(b"\r\n")) >= 0:
-            self.rest = self.rest[end + 2 :]
-            if end == 0:
+        """Drop the complete lines. An empty one ends the body."""
+        while b"\r\n" in self.rest:
+            line, _, self.rest = self.rest.partition(b"\r\n")
+            if not line:
                 self.done = True
                 return
         if len(self.rest) > _MAX_LINE_BYTES:

@@ -35,11 +35,13 @@ class Proxies:
                 desktops set proxies that no request needs.
         """
         found = self.by_scheme.get(url.scheme) or self.by_scheme.get("all")
-        port = url.port or (443 if url.scheme == "https" else 80)
-        if found is None or any(
-            _covers(entry, url.host, port) for entry in self.exempt
-        ):
+        if found is None:
             return None
+        default_port = 443 if url.scheme == "https" else 80
+        port = url.port or default_port
+        for entry in self.exempt:
+            if _covers(entry, url.host, port):
+                return None
         name, value = found
         return name, _checked(name, value)
 
@@ -64,16 +66,15 @@ def proxies_from(environment: Mapping[str, str]) -> Proxies | None:
             if value:
                 by_scheme[scheme] = (name, value)
                 break
+    if not by_scheme:
+        return None
     exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    entries = tuple(
-        entry.lower() for entry in re.split(_BETWEEN_ENTRIES, exempt) if entry
-    )
-    if by_scheme:
-        return Proxies(by_scheme, entries)
-    return None
+    entries = re.split(_BETWEEN_ENTRIES, exempt.lower())
+    return Proxies(by_scheme, tuple(entry for entry in entries if entry))
 
 
 def _checked(name: str, value: str) -> str:
+    """The address in a variable, as a URL. Raises a `ConfigError` if it cannot be used."""
     address = value if "://" in value else f"http://{value}"
     # GNOME and some VPN programs name the protocol without its version.
     address = re.sub("^socks://", "socks5://", address, flags=re.IGNORECASE)
@@ -118,9 +119,9 @@ def _covers(
     if entry.endswith(".*") and address is not None:
         return host.startswith(entry[:-1])
     domain = entry.removeprefix("*").strip(".")
-    return bool(domain and address is None) and (
-        host == domain or host.endswith(f".{domain}")
-    )
+    if not domain or address is not None:
+        return False
+    return host == domain or host.endswith(f".{domain}")
 
 
 class ProxyTransport(httpx.AsyncBaseTransport):

@@ -13,10 +13,14 @@ import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 import httpx
 
 from codex_py.errors import ModelError, StreamError
+
+ServerSentEvent: TypeAlias = tuple[str, str]
+"""The name of an event, and its data."""
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 """The limit of one event, or of a plain JSON body: a server that never ends it must not fill the
@@ -34,14 +38,15 @@ MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 async def server_sent_events(
     response: httpx.Response, *, max_quiet_s: float = 1200.0
-) -> AsyncGenerator[Sequence[tuple[str, str]]]:
+) -> AsyncGenerator[Sequence[ServerSentEvent]]:
     """Read the events of a successful response, and yield them in batches as they arrive.
 
-    The body of the response must not have been read.
-    An event is its name (`message` by default) and its data. Events without data are left out. The
-    content type is ignored. A body that is JSON or a web page becomes the data of one event, and so
-    does the beginning of any other body that has no events but has words.
-    Closing the generator leaves the response open.
+    The body of the response must not have been read. The content type is ignored. Closing the
+    generator leaves the response open.
+
+    The name of an event is `message` by default. Events without data are left out. A body that is
+    JSON or a web page becomes the data of one event, and so does the beginning of any other body
+    that has no events but has words.
 
     Args:
         max_quiet_s: the longest time without a new event, while comments, empty objects or an
@@ -77,9 +82,13 @@ async def server_sent_events(
         raise StreamError.broke_off(str(error) or type(error).__name__) from error
 
 
-def _are_news(events: Sequence[tuple[str, str]], last: tuple[str, str]) -> bool:
-    """True if an event is not empty, and differs from the one before the batch."""
-    return any(event != last and event[1].strip() != "{}" for event in events)
+def _are_news(events: Sequence[ServerSentEvent], last: ServerSentEvent) -> bool:
+    """True if an event is not an empty object, and differs from `last`, the one before the batch."""
+    for event in events:
+        _, data = event
+        if event != last and data.strip() != "{}":
+            return True
+    return False
 
 
 class _Splitter:
@@ -92,14 +101,19 @@ class _Splitter:
         self._unfinished: list[str] = []
         """The start of an event, in pieces, so that a large one is not copied for each piece."""
         self._line_ended = False
+        """True: the text so far ends with a newline."""
         self._is_document: bool | None = None
-        """True if the body is JSON or a web page, which no event begins like. None before the first
+        """True if the body is JSON or a web page: no event begins like these. None before the first
         character."""
         self._has_events = False
         self._head = ""
         """The beginning of a body without events so far."""
 
-    def feed(self, piece: bytes, *, final: bool = False) -> Sequence[tuple[str, str]]:
+    def feed(self, piece: bytes, *, final: bool = False) -> Sequence[ServerSentEvent]:
+        """Add bytes of the body. Returns the events that are complete now.
+
+        `final`: the body ends here.
+        """
         text = self._decoder.decode(piece, final)
         if self._is_document is None:
             text = text.lstrip()
@@ -116,7 +130,7 @@ class _Splitter:
             return [("message", self._head)]
         return []
 
-    def _events(self, text: str, *, final: bool) -> Sequence[tuple[str, str]]:
+    def _events(self, text: str, *, final: bool) -> Sequence[ServerSentEvent]:
         ends_event = "\n\n" in text or (self._line_ended and text.startswith("\n"))
         if text:
             self._unfinished.append(text)
@@ -124,18 +138,21 @@ class _Splitter:
         if not final and (self._is_document or not ends_event):
             return []
         text = "".join(self._unfinished)
-        if self._is_document or not text:
-            if text:
-                return [("message", text)]
+        if not text:
             return []
+        if self._is_document:
+            return [("message", text)]
         if final:
             text += "\n\n"
-        *events, rest = text.split("\n\n")
+        *blocks, rest = text.split("\n\n")
         self._unfinished = [rest]
-        common = [event for each in events if (event := _common_event(each))]
-        if len(common) == len(events):
-            return common
-        return _any_events(events)
+        events: list[ServerSentEvent] = []
+        for block in blocks:
+            event = _common_event(block)
+            if event is None:
+                return _any_events(blocks)
+            events.append(event)
+        return events
 
 
 def _is_words(head: str) -> bool:
@@ -143,11 +160,11 @@ def _is_words(head: str) -> bool:
     return bool(head.strip()) and _FIELD.match(head) is None
 
 
-def _common_event(event: str) -> tuple[str, str] | None:
+def _common_event(block: str) -> ServerSentEvent | None:
     """The event, if it is one line of data, alone or after a line with its name; else None."""
-    head, found, data = event.partition("data: ")
+    head, found, data = block.partition("data: ")
     if not found:
-        head, _, data = event.partition("data:")
+        head, _, data = block.partition("data:")
     if not data or "\n" in data:
         return None
     if not head:
@@ -166,12 +183,14 @@ def _event_name(head: str) -> str | None:
     return line and line[1]
 
 
-def _any_events(events: Sequence[str]) -> Sequence[tuple[str, str]]:
+def _any_events(blocks: Sequence[str]) -> Sequence[ServerSentEvent]:
+    """Read events of any form. Blocks without data have no event."""
     # Most responses do not need this import.
     from httpx_sse import EventSource  # 1 ms
 
+    text = "\n\n".join([*blocks, ""])
     # Older llama.cpp servers report a failure in a non-standard field, `error`.
-    text = re.sub(r"(?m)^error:", "data:", "\n\n".join([*events, ""]))
+    text = re.sub(r"(?m)^error:", "data:", text)
     response = httpx.Response(
         200,
         headers={"content-type": "text/event-stream"},

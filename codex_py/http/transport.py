@@ -38,6 +38,9 @@ SENT = "sent"
 before that."""
 
 _Origin: TypeAlias = tuple[str, str, int]
+"""The scheme, the host and the port."""
+_Timeouts: TypeAlias = Mapping[str, float | None]
+"""Seconds for `connect`, `read` and `write`; None for no limit."""
 
 
 def http_client(
@@ -57,11 +60,12 @@ def http_client(
         trust_env=False,
         headers=IDENTITY,
         timeout=httpx.Timeout(60.0),
-        event_hooks={"response": [_set_aside]},
+        event_hooks={"response": [_set_headers_aside]},
     )
 
 
-async def _set_aside(response: httpx.Response) -> None:
+async def _set_headers_aside(response: httpx.Response) -> None:
+    """Remove the headers that httpx would act on."""
     # httpx parses the location although it follows no redirect, and an invalid URL raises
     # unexpected exceptions.
     response.extensions[LOCATION] = response.headers.pop("location", "")
@@ -94,6 +98,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self._kept: dict[_Origin, tuple[Connection, float]] = {}
+        """The idle connections, and since when, on the clock of `time.monotonic`."""
         self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -104,16 +109,15 @@ class BulkTransport(httpx.AsyncBaseTransport):
         host = url.raw_host.decode("ascii")
         default_port = 443 if url.scheme == "https" else 80
         origin = (url.scheme, host, url.port or default_port)
-        kept = self._take(origin)
+        kept = self._take_kept(origin)
         if kept is not None:
             try:
                 return await self._exchange(kept, origin, request, head, content)
             except _NoAnswer:
                 # The connection was closed while it was idle.
                 pass
-        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
-        timeout_s = timeouts.get("connect")
-        connection = await self._connect(origin, timeout_s)
+        timeouts: _Timeouts = request.extensions.get("timeout", {})
+        connection = await self._connect(origin, timeouts.get("connect"))
         return await self._exchange(connection, origin, request, head, content)
 
     async def aclose(self) -> None:
@@ -123,22 +127,24 @@ class BulkTransport(httpx.AsyncBaseTransport):
         # Sockets are closed in the next round of the loop.
         await asyncio.sleep(0)
 
-    def _take(self, origin: _Origin) -> Connection | None:
-        connection, since = self._kept.pop(origin, (None, 0.0))
-        if connection is None:
+    def _take_kept(self, origin: _Origin) -> Connection | None:
+        """Take the idle connection to an origin; None if there is none that can be used."""
+        kept = self._kept.pop(origin, None)
+        if kept is None:
             return None
-        if connection.is_fresh and time.monotonic() - since < _KEEP_S:
+        connection, since_s = kept
+        idle_s = time.monotonic() - since_s
+        if connection.is_fresh and idle_s < _KEEP_S:
             return connection
         connection.close()
         return None
 
     async def _connect(self, origin: _Origin, timeout_s: float | None) -> Connection:
         scheme, host, port = origin
+        tls = None
+        if scheme == "https":
+            tls = self._tls_context()
         try:
-            if scheme == "https":
-                tls = self._tls_context()
-            else:
-                tls = None
             async with asyncio.timeout(timeout_s):
                 # asyncio sets TCP_NODELAY on every connection.
                 _, connection = await asyncio.get_running_loop().create_connection(
@@ -154,28 +160,18 @@ class BulkTransport(httpx.AsyncBaseTransport):
                 os_words(error) or f"no answer in {timeout_s:g} s"
             ) from error
         except OSError as error:
-            words = os_words(error)
-            if scheme == "https" and isinstance(
-                error, ssl.SSLError | ConnectionResetError
-            ):
-                is_refused = isinstance(error, ssl.SSLCertVerificationError)
-                if is_refused:
-                    hint = ""
-                else:
-                    hint = "; is it an http:// address?"
-                words = f"the TLS handshake failed: {words}{hint}"
-            raise httpx.ConnectError(words) from error
+            raise httpx.ConnectError(_connect_words(error, scheme)) from error
         return connection
 
     def _tls_context(self) -> ssl.SSLContext:
+        """The context of all connections. Raises a `ModelError` without readable certificates."""
         if self._tls is None:
             # Reading the certificates takes some 20 ms, which plain http:// does not need.
             try:
                 self._tls = httpx.create_ssl_context()
             except OSError as error:
-                source = os.environ.get("SSL_CERT_FILE") or os.environ.get(
-                    "SSL_CERT_DIR"
-                )
+                variables = os.environ
+                source = variables.get("SSL_CERT_FILE") or variables.get("SSL_CERT_DIR")
                 raise ModelError(
                     f"certificates cannot be read from {source}: {os_words(error)};"
                     " correct or unset SSL_CERT_FILE and SSL_CERT_DIR",
@@ -193,7 +189,14 @@ class BulkTransport(httpx.AsyncBaseTransport):
         sent_head: bytes,
         sent_body: bytes,
     ) -> httpx.Response:
-        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
+        """Send a request, and read the head of its answer.
+
+        The body is read as it is asked for; when it is closed, the connection is kept or closed.
+
+        Raises:
+            _NoAnswer: the connection ended before any byte of the answer.
+        """
+        timeouts: _Timeouts = request.extensions.get("timeout", {})
         read_s = timeouts.get("read")
         try:
             await connection.write(sent_head, sent_body, timeouts.get("write"))
@@ -209,13 +212,17 @@ class BulkTransport(httpx.AsyncBaseTransport):
             raise
 
         async def content() -> AsyncIterator[bytes]:
-            if first and (piece := body.feed(first)):
-                yield piece
+            if first:
+                piece = body.feed(first)
+                if piece:
+                    yield piece
             while not body.done:
                 data = await connection.read(read_s)
                 if not data:
                     body.end()
-                elif piece := body.feed(data):
+                    return
+                piece = body.feed(data)
+                if piece:
                     yield piece
 
         def release() -> None:
@@ -232,33 +239,46 @@ class BulkTransport(httpx.AsyncBaseTransport):
         )
 
 
+def _connect_words(error: OSError, scheme: str) -> str:
+    """Why no connection was made."""
+    words = os_words(error)
+    is_of_tls = isinstance(error, ssl.SSLError | ConnectionResetError)
+    if scheme != "https" or not is_of_tls:
+        return words
+    hint = "; is it an http:// address?"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        hint = ""
+    return f"the TLS handshake failed: {words}{hint}"
+
+
 async def _read_head(
     connection: Connection, timeout_s: float | None
 ) -> tuple[Head, bytes]:
-    """Read the whole head of the answer within `timeout_s`.
+    """Read the whole head of the answer within `timeout_s`, and the bytes after it.
 
-    A server could send it byte by byte for hours.
+    A server could send it byte by byte for hours. Answers that only announce another one, with a
+    status below 200, are skipped.
     """
     data = b""
     try:
         async with asyncio.timeout(timeout_s):
             while True:
                 found = split_head(data)
-                if found is not None and found[0].status == 101:
+                if found is None:
+                    data += await _more_head(connection, data)
+                    continue
+                head, rest = found
+                if head.status == 101:
                     raise httpx.RemoteProtocolError(
                         "the server switched to another protocol"
                     )
-                if found is not None and found[0].status >= 200:
+                if head.status >= 200:
                     return found
-                if found is not None:
-                    data = found[1]
-                else:
-                    data = data + await _more_head(connection, data)
+                data = rest
     except TimeoutError as error:
+        cause = "nothing came for"
         if data:
             cause = "the head of the answer was not whole after"
-        else:
-            cause = "nothing came for"
         raise httpx.ReadTimeout(f"{cause} {timeout_s:g} s") from error
 
 
@@ -284,6 +304,8 @@ class _NoAnswer(httpx.RemoteProtocolError):
 
 
 class _ResponseStream(httpx.AsyncByteStream):
+    """The body of a response. `release`: called once, when the body is closed."""
+
     def __init__(
         self, content: AsyncIterator[bytes], release: Callable[[], None]
     ) -> None:

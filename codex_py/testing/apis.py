@@ -18,11 +18,13 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 class Api(NamedTuple):
+    """An API that a scripted model serves."""
+
     path: str
     """The end of the paths that serve this API."""
     reply: Callable[[Reply, JsonObject, str], Reply]
-    """Translates a reply to the events of this API; parts that are its own events already are
-    unchanged. Gets the body of the request, and the `secret` of the model. Raises a `ValueError` if
+    """Translates a reply to the events of this API. It gets the body of the request, and the `secret`
+    of the model. Parts that are events of this API already stay unchanged. Raises a `ValueError` if
     the API cannot express the reply."""
     error: Callable[[int, str], bytes]
     """Makes the body of an HTTP error from its status and a message."""
@@ -46,21 +48,24 @@ def _as_anthropic(
     secret: str,
 ) -> Reply:
     events = [dict(part) for part in reply.events if is_responses_event(part)]
-    rendered = _rendered(reply, AnthropicStream(body, events, secret=secret).render)
+    stream = AnthropicStream(body, events, secret=secret)
+    rendered = _rendered(reply, stream.render)
     if rendered.body is not None and rendered.status >= 400:
         return replace(rendered, body=translated_error(rendered.status, rendered.body))
     return rendered
 
 
 def _rendered(reply: Reply, render: Callable[[Event], bytes]) -> Reply:
-    def part(each: Part) -> Part:
-        if isinstance(each, bytes | Pause):
-            return each
-        if is_responses_event(each):
-            return render(dict(each))
-        return sse([each])
-
-    return replace(reply, events=[part(each) for each in reply.events])
+    """Translate the events of the Responses API, and encode those of other APIs."""
+    parts: list[Part] = []
+    for part in reply.events:
+        if isinstance(part, bytes | Pause):
+            parts.append(part)
+        elif is_responses_event(part):
+            parts.append(render(dict(part)))
+        else:
+            parts.append(sse([part]))
+    return replace(reply, events=parts)
 
 
 def _openai_error(_: int, message: str) -> bytes:

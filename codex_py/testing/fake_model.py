@@ -24,6 +24,7 @@ from codex_py.tools.threads import in_thread
 _PIECES = 3
 """The number of deltas of a text."""
 _PAUSE_S = 60.0
+"""The longest pause: a test should fail rather than hang."""
 
 
 class Call(NamedTuple):
@@ -39,6 +40,7 @@ def call(name: str, /, **arguments: Any) -> Call:
 
 
 Line: TypeAlias = str | Call
+"""A text that the model says, or a call that it makes."""
 
 
 class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
@@ -73,39 +75,37 @@ class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
         raw = await request.aread()
         recorded = RecordedRequest(request.method, path, headers, raw, time.monotonic())
         reply = self._reply(recorded).reply
-        if reply.body is None:
-            kind = "text/event-stream"
-        else:
+        kind = "text/event-stream"
+        if reply.body is not None:
             kind = "application/json"
         headers = {"content-type": kind, **reply.headers}
         return httpx.Response(reply.status, headers=headers, content=_body(reply))
 
     def _rendered(self, script: object) -> RenderedReply:
+        lines = script
         if isinstance(script, str | Call):
             lines = [script]
-        else:
-            lines = script
         if isinstance(lines, list) and lines and isinstance(lines[0], str | Call):
-            said = [
-                self._events(line, n)
-                for n, line in enumerate(cast("list[Line]", lines))
-            ]
-            script = [
-                ev_created(),
-                *(event for events in said for event in events),
-                ev_completed(),
-            ]
+            script = self._response(cast("list[Line]", lines))
         return super()._rendered(cast("Any", script))
 
-    def _events(self, line: Line, index: int) -> list[Event]:
-        if isinstance(line, str):
-            return ev_message(line, index=index, pieces=_PIECES)
-        return ev_function_call(
-            next(self._call_ids), line.name, line.arguments, index=index
-        )
+    def _response(self, lines: Sequence[Line]) -> list[Event]:
+        """The events of a response. Each line is an item of it."""
+        events = [ev_created()]
+        for index, line in enumerate(lines):
+            if isinstance(line, str):
+                events += ev_message(line, index=index, pieces=_PIECES)
+            else:
+                call_id = next(self._call_ids)
+                events += ev_function_call(
+                    call_id, line.name, line.arguments, index=index
+                )
+        events.append(ev_completed())
+        return events
 
 
 async def _body(reply: Reply) -> AsyncGenerator[bytes]:
+    """The bytes of a reply's body. A reply with `cut` ends with an error."""
     if reply.body is not None:
         yield reply.body
         return
@@ -113,10 +113,9 @@ async def _body(reply: Reply) -> AsyncGenerator[bytes]:
         if isinstance(part, Pause):
             part.reached.set()
             await in_thread(partial(part.until.wait, _PAUSE_S))
+        elif isinstance(part, bytes):
+            yield part
         else:
-            if isinstance(part, bytes):
-                yield part
-            else:
-                yield sse([part])
+            yield sse([part])
     if reply.cut:
         raise httpx.ReadError("the script drops the connection")

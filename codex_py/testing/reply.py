@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, TypeAlias
 
 from codex_py.testing.events import sse
@@ -62,6 +61,7 @@ class RenderedReply:
 
     @property
     def pauses(self) -> list[Pause]:
+        """The places where the server waits."""
         return [piece for piece in self._pieces if isinstance(piece, Pause)]
 
     def send(self, connection: socket.socket) -> bool:
@@ -86,44 +86,52 @@ class RenderedReply:
 def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
     """The bytes of the head and the body, in one piece between two pauses."""
     if reply.body is not None:
-        if reply.cut:
-            framing = {}
-        else:
-            framing = {"content-length": str(len(reply.body))}
-        yield _head(reply, {"content-type": "application/json", **framing}) + reply.body
+        headers = {"content-type": "application/json"}
+        if not reply.cut:
+            headers["content-length"] = str(len(reply.body))
+        yield _head(reply, headers) + reply.body
         return
-    framing = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
-    waiting = [_head(reply, framing)]
-    parts: list[bytes | Pause] = []
+    headers = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
+    before = _head(reply, headers)
+    data: list[bytes] = []
     for part in reply.events:
-        if isinstance(part, bytes | Pause):
-            parts.append(part)
+        if isinstance(part, Pause):
+            yield from _writes(reply, before, data)
+            yield part
+            before = b""
+            data = []
+        elif isinstance(part, bytes):
+            data.append(part)
         else:
-            parts.append(sse([part]))
-    for _, together in groupby(parts, type):
-        data: list[bytes] = []
-        for part in together:
-            if isinstance(part, bytes):
-                data.append(part)
-            else:
-                yield b"".join(waiting)
-                waiting.clear()
-                yield part
-        waiting += map(_chunk, data if reply.chunk_each else [b"".join(data)])
-        if reply.chunk_each and reply.delay_s:
-            yield from waiting
-            waiting.clear()
-    if not reply.cut:
-        waiting.append(b"0\r\n\r\n")
-    yield b"".join(waiting)
+            data.append(sse([part]))
+    ending = b"" if reply.cut else b"0\r\n\r\n"
+    yield from _writes(reply, before, data, ending)
+
+
+def _writes(
+    reply: Reply, before: bytes, data: Sequence[bytes], ending: bytes = b""
+) -> Iterator[bytes]:
+    """The bytes between two pauses: in one piece, unless a delay has to follow each chunk."""
+    if reply.chunk_each:
+        chunks = [_chunk(each) for each in data]
+    else:
+        chunks = [_chunk(b"".join(data))]
+    pieces = [before, *chunks, ending]
+    if reply.chunk_each and reply.delay_s:
+        yield from pieces
+    else:
+        yield b"".join(pieces)
 
 
 def _head(reply: Reply, headers: Mapping[str, str]) -> bytes:
+    """The head. `headers`: those that the reply does not set itself."""
     own = {name.lower(): value for name, value in reply.headers.items()}
-    lines = [f"{name}: {value}" for name, value in {**headers, **own}.items()]
-    return "\r\n".join([f"HTTP/1.1 {reply.status} Scripted", *lines, "", ""]).encode(
-        "latin-1"
-    )
+    fields = {**headers, **own}
+    lines = [f"HTTP/1.1 {reply.status} Scripted"]
+    for name, value in fields.items():
+        lines.append(f"{name}: {value}")
+    lines += ["", ""]
+    return "\r\n".join(lines).encode("latin-1")
 
 
 def _chunk(data: bytes) -> bytes:

@@ -13,6 +13,8 @@ _IS_ANSWER = {"function_call_output", "custom_tool_call_output", "tool", "tool_r
 
 @dataclass(frozen=True)
 class RecordedRequest:
+    """A request, whatever its API."""
+
     method: str
     path: str
     """The path, with its query."""
@@ -68,36 +70,43 @@ class RecordedRequest:
         body = self.body
         entries: list[dict[str, Any]] = body.get("input") or body["messages"]
         for entry in entries:
+            # In Anthropic's API, an output is a part of a message.
+            parts: list[dict[str, Any]] = [entry]
             content: Any = entry.get("content")
             if isinstance(content, list):
-                parts = cast("list[dict[str, Any]]", content)
-            else:
-                parts = []
-            for part in (entry, *parts):
-                kind = part.get("type") or part.get("role")
-                if kind not in _IS_ANSWER:
-                    continue
-                ids = (
-                    part.get("call_id"),
-                    part.get("tool_call_id"),
-                    part.get("tool_use_id"),
-                )
-                if call_id in ids:
+                parts += cast("list[dict[str, Any]]", content)
+            for part in parts:
+                if _answered_call(part) == call_id:
                     if "output" in part:
                         return part["output"]
                     return part["content"]
         raise LookupError(f"no output for {call_id!r}")
 
 
+def _answered_call(part: Mapping[str, Any]) -> Any:
+    """The id of the call that a part answers; None if it is no output."""
+    kind = part.get("type") or part.get("role")
+    if kind not in _IS_ANSWER:
+        return None
+    return part.get("call_id") or part.get("tool_call_id") or part.get("tool_use_id")
+
+
 def read_request(reader: BufferedReader) -> RecordedRequest | None:
     """The next request of a connection; None at its end."""
-    start = reader.readline().decode("latin-1").split()
+    start = _line(reader).split()
     if len(start) != 3:
         return None
+    method, path, _ = start
     headers: dict[str, str] = {}
-    while (line := reader.readline().decode("latin-1").strip()) != "":
+    line = _line(reader)
+    while line:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
+        line = _line(reader)
     received_s = time.monotonic()
-    raw = reader.read(int(headers.get("content-length", "0")))
-    return RecordedRequest(start[0], start[1], headers, raw, received_s)
+    length = int(headers.get("content-length", "0"))
+    return RecordedRequest(method, path, headers, reader.read(length), received_s)
+
+
+def _line(reader: BufferedReader) -> str:
+    return reader.readline().decode("latin-1").strip()

@@ -46,9 +46,11 @@ def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | N
     """The first difference if an input does not begin with the previous one; else None."""
     for place, (old, new) in enumerate(zip(before, items, strict=False)):
         if old != new:
-            return f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
+            change = f"item {place} was {old!r}, is {new!r}"
+            return f"the input does not begin with the last one: {change}"
     if len(items) < len(before):
-        return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
+        lengths = f"{len(items)} items, {len(before)} before"
+        return f"the input is shorter than the last one: {lengths}"
     return None
 
 

@@ -24,6 +24,8 @@ Script: TypeAlias = (
     Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
 )
 """One reply. Bytes are a whole stream. A function gets the request, and may wait."""
+_Step: TypeAlias = RenderedReply | Callable[[RecordedRequest], Script]
+"""A reply that is encoded already, or a function that makes one."""
 
 
 class ScriptedModel:
@@ -61,7 +63,7 @@ class ScriptedModel:
                 `prompt_cache_key` or the header `thread-id` identifies a thread.
             watch: called with every POST as it arrives, and the problem with it.
         """
-        self._script: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
+        self._script: list[_Step] = []
         self._rules = rules or Rules()
         self._check_calls = check_calls
         self._check_prefix = check_prefix
@@ -70,15 +72,18 @@ class ScriptedModel:
         self._watch = watch
         self._lock = threading.Lock()
         self._played: dict[str, int] = {}
+        """The number of replies that were played, by thread."""
         self._last: dict[tuple[str, ...], list[Any]] = {}
+        """The input of the last request of each history. See `_problem` for the keys."""
         self._pauses: list[Pause] = []
+        """The pauses of the replies that were played."""
         self.requests: list[RecordedRequest] = []
         self.violations: list[str] = []
         self.add(*script)
 
     def add(self, *replies: Script) -> None:
         """Add replies to the script, also while the server runs."""
-        ready: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
+        ready: list[_Step] = []
         for reply in replies:
             if callable(reply):
                 ready.append(reply)
@@ -88,29 +93,18 @@ class ScriptedModel:
             self._script += ready
 
     def _reply(self, request: RecordedRequest) -> RenderedReply:
-        path = request.path.partition("?")[0]
-        api = next((api for api in APIS if path.endswith(api.path)), None)
+        """Answer a request, or refuse it. Safe in any thread."""
+        path, _, _ = request.path.partition("?")
+        api = None
+        for each in APIS:
+            if path.endswith(each.path):
+                api = each
         errors = api or RESPONSES
-        if (
-            request.method == "GET"
-            and path.endswith("/models")
-            and self._models["data"]
-        ):
-            return RenderedReply(Reply(body=json.dumps(self._models).encode()))
         if request.method != "POST":
-            upgrade = "upgrade" in request.headers
-            status, message = (
-                (426, "no WebSockets here") if upgrade else (404, "nothing here")
-            )
-            return _error(errors, status, message)
+            return self._reply_without_model(request, path, errors)
         with self._lock:
             self.requests.append(request)
-            try:
-                problem = self._problem(request, api)
-                if problem is not None:
-                    self.violations.append(f"request {len(self.requests)}: {problem}")
-            except Refusal as refusal:
-                problem = str(refusal)
+            problem = self._checked(request, api)
             if self._watch is not None:
                 self._watch(request, problem)
             if problem is not None:
@@ -118,36 +112,64 @@ class ScriptedModel:
             thread = request.thread if self._each_thread else ""
             place = self._played.get(thread, 0)
             if place == len(self._script):
-                problem = f"the script is at its end, after {place} answers; nothing was sent to a provider"
+                ended = f"the script is at its end, after {place} answers"
+                problem = f"{ended}; nothing was sent to a provider"
                 return _error(errors, self.end_status, problem)
             self._played[thread] = place + 1
-            script = self._script[place]
-        while not isinstance(script, RenderedReply):
-            answer = script(request)
+            step = self._script[place]
+        # A function may wait, so it is called without the lock.
+        while not isinstance(step, RenderedReply):
+            answer = step(request)
             if callable(answer):
-                script = answer
+                step = answer
             else:
-                script = self._rendered(answer)
+                step = self._rendered(answer)
         with self._lock:
-            self._pauses += script.pauses
+            self._pauses += step.pauses
         if api is None or (api is RESPONSES and _is_streamed(request)):
-            return script
+            return step
+        return self._translated(step.reply, request, api)
+
+    def _reply_without_model(
+        self, request: RecordedRequest, path: str, errors: Api
+    ) -> RenderedReply:
+        """Answer a request that is no POST."""
+        is_list = request.method == "GET" and path.endswith("/models")
+        if is_list and self._models["data"]:
+            return RenderedReply(Reply(body=json.dumps(self._models).encode()))
+        if "upgrade" in request.headers:
+            return _error(errors, 426, "no WebSockets here")
+        return _error(errors, 404, "nothing here")
+
+    def _translated(
+        self, reply: Reply, request: RecordedRequest, api: Api
+    ) -> RenderedReply:
+        """A reply in the API of the request, as a stream or as a whole."""
         try:
-            reply = api.reply(script.reply, request.body, self.secret)
+            reply = api.reply(reply, request.body, self.secret)
         except ValueError as error:
             with self._lock:
-                self.violations.append(
-                    f"reply to request {len(self.requests)}: {error}"
-                )
-            return _error(errors, 500, str(error))
-        self._rules.answered(
-            b"".join(part for part in reply.events if isinstance(part, bytes))
-        )
-        return RenderedReply(
-            reply if _is_streamed(request) else whole_reply(reply, api.path)
-        )
+                number = len(self.requests)
+                self.violations.append(f"reply to request {number}: {error}")
+            return _error(api, 500, str(error))
+        stream = [part for part in reply.events if isinstance(part, bytes)]
+        self._rules.answered(b"".join(stream))
+        if not _is_streamed(request):
+            reply = whole_reply(reply, api.path)
+        return RenderedReply(reply)
+
+    def _checked(self, request: RecordedRequest, api: Api | None) -> str | None:
+        """The problem with a request, which becomes a violation if it breaks a rule."""
+        try:
+            problem = self._problem(request, api)
+        except Refusal as refusal:
+            return str(refusal)
+        if problem is not None:
+            self.violations.append(f"request {len(self.requests)}: {problem}")
+        return problem
 
     def _problem(self, request: RecordedRequest, api: Api | None) -> str | None:
+        """The rule that a request breaks; None if it keeps all. Raises a `Refusal`."""
         if api is None or not (self._check_calls or self._check_prefix):
             return None
         try:
@@ -161,17 +183,18 @@ class ScriptedModel:
             return str(error)
         # Providers cache for each model and key, so each of these may have its own history.
         key = str(body.get("prompt_cache_key"))
-        place = (request.path, str(body.get("model")), request.thread, key)
-        before = self._last.get(place, [])
-        self._last[place] = prefix
+        model = str(body.get("model"))
+        history = (request.path, model, request.thread, key)
+        before = self._last.get(history, [])
+        self._last[history] = prefix
         return prefix_problem(before, prefix)
 
     def _rendered(self, script: Sequence[Part] | bytes | Reply) -> RenderedReply:
+        if isinstance(script, Reply):
+            return RenderedReply(script)
         if isinstance(script, bytes):
             script = [script]
-        return RenderedReply(
-            script if isinstance(script, Reply) else Reply(events=script)
-        )
+        return RenderedReply(Reply(events=script))
 
 
 def _is_streamed(request: RecordedRequest) -> bool:
@@ -186,4 +209,5 @@ def _error(
     status: int,
     message: str,
 ) -> RenderedReply:
-    return RenderedReply(Reply(status=status, body=api.error(status, message)))
+    body = api.error(status, message)
+    return RenderedReply(Reply(status=status, body=body))

@@ -1,6 +1,6 @@
 """A loopback server that answers requests to a model from a script, and checks them.
 
-Closing the server raises an error about requests that violated the rules of `ScriptedModel`.
+If a request has violated the rules of `ScriptedModel`, closing the server raises an error.
 """
 
 import contextlib
@@ -63,12 +63,14 @@ class ScriptedServer(ScriptedModel):
             "wire_api": wire_api,
             **provider,
         }
-        head = (
-            f'model = {_toml(model)}\nmodel_provider = "mock"\n[model_providers.mock]\n'
-        )
-        return head + "".join(
-            f"{key} = {_toml(value)}\n" for key, value in keys.items()
-        )
+        lines = [
+            f"model = {_toml(model)}",
+            'model_provider = "mock"',
+            "[model_providers.mock]",
+        ]
+        for key, value in keys.items():
+            lines.append(f"{key} = {_toml(value)}")
+        return "\n".join([*lines, ""])
 
     def start(self) -> None:
         """Serve requests until `close`."""
@@ -125,11 +127,15 @@ class ScriptedServer(ScriptedModel):
             ).start()
 
     def _serve(self, connection: socket.socket) -> None:
+        """Answer the requests of one connection."""
         try:
             with connection, connection.makefile("rb") as reader:
-                while (request := read_request(reader)) is not None:
-                    if not self._reply(request).send(connection):
+                can_go_on = True
+                while can_go_on:
+                    request = read_request(reader)
+                    if request is None:
                         break
+                    can_go_on = self._reply(request).send(connection)
                 _shut(connection)
         except OSError:
             pass  # the client left, which a test may want it to
@@ -141,11 +147,8 @@ class ScriptedServer(ScriptedModel):
 def _toml(value: object) -> str:
     if isinstance(value, Mapping):
         table = cast("Mapping[str, object]", value)
-        return (
-            "{"
-            + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in table.items())
-            + "}"
-        )
+        entries = [f"{json.dumps(key)} = {_toml(table[key])}" for key in table]
+        return f"{{{', '.join(entries)}}}"
     # TOML knows JSON's strings, numbers and lists of them, but no escaped surrogates.
     return json.dumps(value, ensure_ascii=False)
 

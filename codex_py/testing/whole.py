@@ -10,11 +10,27 @@ from codex_py.testing.reply import Pause, Reply
 
 
 def whole_reply(reply: Reply, path: str) -> Reply:
-    """The reply as one JSON object of the API with this path. An error in the stream becomes an
-    HTTP error, and pauses are left out. A reply that is not a stream of that API is returned
-    unchanged."""
+    """The reply as one JSON object of the API with this path.
+
+    An error in the stream becomes an HTTP error, and pauses are left out. A reply that is not a
+    stream of that API is returned unchanged.
+    """
     if reply.body is not None or reply.cut:
         return reply
+    try:
+        events = _events(reply)
+    except ValueError:
+        return reply
+    for event in events:
+        error = _error(event)
+        if error is not None:
+            return replace(reply, status=500, body=json.dumps(error).encode())
+    whole = _WHOLE[path](events)
+    return replace(reply, body=json.dumps(whole).encode())
+
+
+def _events(reply: Reply) -> list[Event]:
+    """Read the events of a stream. Raises a `ValueError` if one is not JSON."""
     stream = b""
     for part in reply.events:
         if isinstance(part, bytes):
@@ -23,28 +39,24 @@ def whole_reply(reply: Reply, path: str) -> Reply:
             stream += sse([part])
     events: list[Event] = []
     for line in stream.splitlines():
-        if not line.startswith(b"data:"):
-            continue
-        data = line.removeprefix(b"data:").strip()
-        if data == b"[DONE]":
-            continue
-        try:
-            events.append(json.loads(data))
-        except ValueError:
-            return reply
-    for event in events:
-        if "error" in event:
-            body = event
-        elif event.get("type") == "error":
-            body = {"error": event}
-        else:
-            continue
-        return replace(reply, status=500, body=json.dumps(body).encode())
-    whole = _WHOLE[path](events)
-    return replace(reply, body=json.dumps(whole).encode())
+        if line.startswith(b"data:"):
+            data = line.removeprefix(b"data:").strip()
+            if data != b"[DONE]":
+                events.append(json.loads(data))
+    return events
+
+
+def _error(event: Event) -> Event | None:
+    """The body of the HTTP error that an event stands for; None if it is no error."""
+    if "error" in event:
+        return event
+    if event.get("type") == "error":
+        return {"error": event}
+    return None
 
 
 def _response(events: Sequence[Event]) -> Event:
+    """The last version of a response of the Responses API, with its items."""
     done = [
         event["item"]
         for event in events
@@ -56,6 +68,7 @@ def _response(events: Sequence[Event]) -> Event:
 
 
 def _completion(chunks: Sequence[Event]) -> Event:
+    """A response of Chat Completions, from its chunks."""
     message: Event = {"role": "assistant", "content": None}
     calls: dict[int, Event] = {}
     finish = None
@@ -64,9 +77,13 @@ def _completion(chunks: Sequence[Event]) -> Event:
         usage = chunk.get("usage") or usage
         for choice in chunk["choices"]:
             finish = choice["finish_reason"] or finish
-            for part in choice["delta"].pop("tool_calls", ()):
-                _add(calls.setdefault(part.pop("index"), {}), part)
-            _add(message, {**choice["delta"], "role": ""})
+            delta: Event = choice["delta"]
+            for part in delta.pop("tool_calls", ()):
+                call = calls.setdefault(part.pop("index"), {})
+                _add(call, part)
+            # The role is there already; each delta may repeat it.
+            delta.pop("role", None)
+            _add(message, delta)
     if calls:
         message["tool_calls"] = list(calls.values())
     first = chunks[0] if chunks else {}
@@ -75,6 +92,7 @@ def _completion(chunks: Sequence[Event]) -> Event:
 
 
 def _message(events: Sequence[Event]) -> Event:
+    """A message of Anthropic's API, from its events."""
     message: Event = {}
     for event in events:
         match event:
@@ -83,16 +101,18 @@ def _message(events: Sequence[Event]) -> Event:
             case {"type": "content_block_start"}:
                 message["content"].append(event["content_block"])
             case {"type": "content_block_delta"}:
-                _add(message["content"][-1], {**event["delta"], "type": ""})
+                block: Event = message["content"][-1]
+                # The type of a delta is not that of its block.
+                _add(block, {**event["delta"], "type": ""})
             case {"type": "content_block_stop"}:
-                arguments = message["content"][-1].pop("partial_json", None)
+                block: Event = message["content"][-1]
+                arguments = block.pop("partial_json", None)
                 if arguments is not None:
-                    message["content"][-1]["input"] = json.loads(arguments or "{}")
+                    block["input"] = json.loads(arguments or "{}")
             case {"type": "message_delta"}:
-                message |= {
-                    **event["delta"],
-                    "usage": {**message["usage"], **event["usage"]},
-                }
+                usage = {**message["usage"], **event["usage"]}
+                message |= event["delta"]
+                message["usage"] = usage
             case _:
                 pass
     return message

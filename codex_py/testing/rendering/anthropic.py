@@ -13,15 +13,18 @@ from codex_py.testing.events import Event
 from codex_py.testing.rendering.base import PieceKind, Rendering
 
 _STOP = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+"""The stop reasons of incomplete responses."""
 _BLOCKS: Mapping[str, Event] = {
     "text": {"type": "text", "text": ""},
     "reasoning": {"type": "thinking", "thinking": "", "signature": ""},
 }
+"""The blocks of kinds of pieces, as they begin."""
 _DELTAS = {
     "text": ("text_delta", "text"),
     "reasoning": ("thinking_delta", "thinking"),
     "arguments": ("input_json_delta", "partial_json"),
 }
+"""The deltas of kinds of pieces: the type, and the field with the text."""
 _ERROR_TYPES = {
     "rate_limit_exceeded": "rate_limit_error",
     "insufficient_quota": "billing_error",
@@ -31,6 +34,7 @@ _ERROR_TYPES = {
     "server_is_overloaded": "overloaded_error",
     "slow_down": "overloaded_error",
 }
+"""The types of errors, by the codes of the Responses API."""
 _STATUS_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -42,6 +46,7 @@ _STATUS_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+"""The types of errors, by the HTTP status."""
 
 
 class AnthropicStream(Rendering):
@@ -57,14 +62,17 @@ class AnthropicStream(Rendering):
         super().__init__()
         self._model = request.get("model")
         self._secret = secret
-        usages = [event.get("response", {}).get("usage") for event in events]
-        self._usage = _usage(next((usage for usage in usages if usage), None))
+        self._usage = _usage(_first_usage(events))
         self._blocks = 0
+        """The number of blocks that have ended."""
         self._open: int | None = None
         """The index of the item whose block is open."""
         self._thinking = ""
+        """The text of the block of reasoning that is open."""
 
     def _beginning(self, response_id: str) -> Iterator[Event]:
+        # The real service has counted at most one token of the answer by now.
+        output_tokens = min(1, self._usage["output_tokens"])
         message: Event = {
             "id": response_id,
             "type": "message",
@@ -73,10 +81,7 @@ class AnthropicStream(Rendering):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {
-                **self._usage,
-                "output_tokens": min(1, self._usage["output_tokens"]),
-            },
+            "usage": {**self._usage, "output_tokens": output_tokens},
         }
         yield {"type": "message_start", "message": message}
         yield {"type": "ping"}
@@ -107,13 +112,11 @@ class AnthropicStream(Rendering):
         if item["type"] == "reasoning":
             # Models that do not show their reasoning send only the signature.
             yield from self._start(index, _BLOCKS["reasoning"])
-            source = (
-                f"{self._secret}\0{item.get('encrypted_content')}\0{self._thinking}"
-            )
-            signature = f"sig_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
-            yield self._delta(
-                index, {"type": "signature_delta", "signature": signature}
-            )
+            encrypted = item.get("encrypted_content")
+            source = f"{self._secret}\0{encrypted}\0{self._thinking}"
+            digest = hashlib.sha256(source.encode()).hexdigest()
+            signature = {"type": "signature_delta", "signature": f"sig_{digest[:24]}"}
+            yield self._delta(index, signature)
             self._thinking = ""
         if self._open == index:
             yield {"type": "content_block_stop", "index": self._blocks}
@@ -126,19 +129,19 @@ class AnthropicStream(Rendering):
         usage: Mapping[str, Any] | None,  # noqa: ARG002 - told before
     ) -> Iterator[Event]:
         default = "tool_use" if self._calls else "end_turn"
-        stop = {"stop_reason": _STOP.get(reason or "", default), "stop_sequence": None}
+        stop_reason = _STOP.get(reason or "", default)
+        stop = {"stop_reason": stop_reason, "stop_sequence": None}
         yield {"type": "message_delta", "delta": stop, "usage": self._usage}
         yield {"type": "message_stop"}
 
     def _failure(self, code: str, message: str) -> Event:
-        is_context = code == "context_length_exceeded"
-        if is_context:
-            text = f"prompt is too long: {message}"
-        else:
-            text = message
-        return _error(_ERROR_TYPES.get(code, "api_error"), text)
+        if code == "context_length_exceeded":
+            message = f"prompt is too long: {message}"
+        kind = _ERROR_TYPES.get(code, "api_error")
+        return _error(kind, message)
 
     def _start(self, index: int, block: Event) -> Iterator[Event]:
+        """Begin a block, unless one is open."""
         if self._open is None:
             self._open = index
             yield {
@@ -158,20 +161,30 @@ def _error(kind: str, message: str) -> Event:
 
 
 def error_body(status: int, message: str) -> bytes:
-    if status >= 500:
-        default = "api_error"
-    else:
-        default = "invalid_request_error"
-    return json.dumps(_error(_STATUS_TYPES.get(status, default), message)).encode()
+    """The body of an HTTP error."""
+    default = "api_error" if status >= 500 else "invalid_request_error"
+    kind = _STATUS_TYPES.get(status, default)
+    error = _error(kind, message)
+    return json.dumps(error).encode()
 
 
 def translated_error(status: int, body: bytes) -> bytes:
     """Convert a body with an error in OpenAI's format to Anthropic's. Any other body is returned
     unchanged."""
     fields = as_object(json_or(body, None))
-    if not isinstance(fields.get("error"), dict) or fields.get("type") == "error":
+    is_anthropics = fields.get("type") == "error"
+    if is_anthropics or not isinstance(fields.get("error"), dict):
         return body
-    return error_body(status, str(fields["error"].get("message")))
+    error = as_object(fields["error"])
+    return error_body(status, str(error.get("message")))
+
+
+def _first_usage(events: Iterable[Event]) -> Mapping[str, Any] | None:
+    for event in events:
+        usage = event.get("response", {}).get("usage")
+        if usage:
+            return usage
+    return None
 
 
 def _usage(usage: Mapping[str, Any] | None) -> Event:

@@ -44,7 +44,8 @@ class Rendering(ABC):
         return sse(self._events(event))
 
     @abstractmethod
-    def _beginning(self, response_id: str) -> Iterator[Event]: ...
+    def _beginning(self, response_id: str) -> Iterator[Event]:
+        """Begin the response."""
 
     @abstractmethod
     def _piece(
@@ -65,6 +66,7 @@ class Rendering(ABC):
         """Begin a call. `name` is flat: the namespace of an MCP tool is part of it."""
 
     def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterable[Event]:  # noqa: ARG002
+        """End an item of any type. Most APIs have no event for it."""
         return ()
 
     @abstractmethod
@@ -75,7 +77,8 @@ class Rendering(ABC):
         incomplete."""
 
     @abstractmethod
-    def _failure(self, code: str, message: str) -> Event: ...
+    def _failure(self, code: str, message: str) -> Event:
+        """The error that ends the response."""
 
     def _events(self, event: Event) -> Iterator[Event]:
         kind: str = event["type"]
@@ -94,7 +97,9 @@ class Rendering(ABC):
             details: Event = response.get("incomplete_details") or {}
             yield from self._end(details.get("reason"), response.get("usage"))
         elif kind in {"response.failed", "error"}:
-            error = event.get("response", event).get("error") or event
+            # An event `error` may have the fields of the error itself.
+            failed = event.get("response", event)
+            error = failed.get("error") or event
             code = str(error.get("code"))
             message = str(error.get("message"))
             yield self._failure(code, message)
@@ -134,8 +139,10 @@ class Rendering(ABC):
             raise ValueError(f"only the Responses API has an item {item['type']!r}")
         if index not in self._calls:
             yield from self._begin_call(index, item)
-        if index not in self._said and (text := content(item)):
-            yield from self._say(kind, index, text)
+        if index not in self._said:
+            text = content(item)
+            if text:
+                yield from self._say(kind, index, text)
         yield from self._begin()
         if item["type"] == "custom_tool_call":
             yield from self._piece("arguments", index, '"}')

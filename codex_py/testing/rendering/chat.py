@@ -20,17 +20,16 @@ class ChatStream(Rendering):
         super().__init__()
         self._model = request.get("model")
         options: Mapping[str, Any] = request.get("stream_options") or {}
-        self._with_usage = bool(options.get("include_usage")) or not request.get(
-            "stream"
-        )
+        # A whole answer always has its usage.
+        is_streamed = bool(request.get("stream"))
+        self._with_usage = bool(options.get("include_usage")) or not is_streamed
         self._response_id = ""
 
     def render(self, event: Event) -> bytes:
+        chunks = super().render(event)
         if event["type"] in _ENDS:
-            done = b"data: [DONE]\n\n"
-        else:
-            done = b""
-        return super().render(event) + done
+            chunks += b"data: [DONE]\n\n"
+        return chunks
 
     def _beginning(self, response_id: str) -> Iterator[Event]:
         self._response_id = response_id
