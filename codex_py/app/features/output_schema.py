@@ -22,6 +22,7 @@ def output_schema(thread: Thread) -> Extension:
     A second answer that breaks the schema fails the turn with the code `schema`.
     """
     violation: Callable[[str], str | None] | None = None
+    """Says how an answer breaks the schema of the running turn; None if it has no schema."""
 
     @asynccontextmanager
     async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
@@ -36,12 +37,15 @@ def output_schema(thread: Thread) -> Extension:
         yield
 
     async def before_stop(stop: TurnStop) -> Note | None:
-        if violation is None or (wrong := violation(stop.last_message or "")) is None:
+        if violation is None:
+            return None
+        problem = violation(stop.last_message or "")
+        if problem is None:
             return None
         if not stop.rounds_left:
-            raise CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
-        thread.warn(f"{wrong}; asking once more")
-        return Note(_ONCE_MORE.format(wrong))
+            raise CodexError(problem, code="schema", exit_code=ExitCode.SCHEMA)
+        thread.warn(f"{problem}; asking once more")
+        return Note(_ONCE_MORE.format(problem))
 
     return Extension(around_turn=around_turn, before_stop=before_stop, max_rounds=1)
 

@@ -32,6 +32,7 @@ _PoliciesT = TypeVar("_PoliciesT", Choices, ToolContext)
 _TOOL: Final = "request_user_input"
 _TAG: Final = "<collaboration_mode>"
 _HARMLESS_INPUT: Final = {"", "\x03"}
+"""The input that a running command may get in Plan mode: none, and Ctrl-C."""
 _REFUSED: Final = (
     "{} is refused: nothing is changed in Plan mode. Put it into the plan; the"
     " user decides when to begin."
@@ -45,11 +46,10 @@ def planning_choices(config: Config, choices: Choices) -> Choices:
 
 
 def _confined(policies: _PoliciesT) -> _PoliciesT:
-    # No approval lifts the sandbox here, so only the policy that asks about commands within it
-    # stays.
-    asks_always = policies.approval_policy is ApprovalPolicy.UNTRUSTED
+    """Return the policies with a sandbox that cannot write and that no approval lifts."""
     approval_policy = ApprovalPolicy.NEVER
-    if asks_always:
+    if policies.approval_policy is ApprovalPolicy.UNTRUSTED:
+        # This policy asks about commands that stay in the sandbox.
         approval_policy = ApprovalPolicy.UNTRUSTED
     return replace(
         policies,
@@ -62,10 +62,13 @@ class PlanMode:
     """Tells the model its mode, and refuses calls that change something.
 
     The mode's settings are `planning_choices`.
+
+    Args:
+        parent: the feature of the parent session, whose mode binds the child too; None for the
+            session at the top.
     """
 
     def __init__(self, setup: SessionSetup, parent: "PlanMode | None" = None) -> None:
-        """`parent`: the feature of the parent session; its mode binds the child too."""
         self._setup = setup
         self._parent = parent
         self._thread: Thread | None = None
@@ -86,15 +89,15 @@ class PlanMode:
 
             return dispatch
 
-        is_off = (
-            self._setup.config.settings.tools.experimental_request_user_input.enabled
-            is False
-        )
+        tools: list[OfferedTool] = []
+        questions = self._setup.config.settings.tools.experimental_request_user_input
+        if questions.enabled is not False:
+            tools.append(self._question_tool(thread))
         return Extension(
-            tools=[] if is_off else [self._questions(thread)],
+            tools=tools,
             wrap_dispatch=wrap_dispatch,
-            before_request=self._news,
-            around_session=self._leaving,
+            before_request=self._mode_notes,
+            around_session=self._around_session,
         )
 
     def for_child(self, setup: SessionSetup) -> "PlanMode":
@@ -109,9 +112,9 @@ class PlanMode:
     @property
     def told(self) -> Mode | None:
         """The mode that the history tells the model; None if the history names no mode."""
-        text = next(
-            context_texts(_TAG, self._thread.items if self._thread else ()), None
-        )
+        if self._thread is None:
+            return None
+        text = next(context_texts(_TAG, self._thread.items), None)
         if text is None:
             return None
         # Codex words the instructions differently, under the same title.
@@ -121,59 +124,56 @@ class PlanMode:
         return "default"
 
     @asynccontextmanager
-    async def _leaving(self) -> AsyncGenerator[None]:
+    async def _around_session(self) -> AsyncGenerator[None]:
         """Announce the session's mode at the end.
 
         A resumed session goes by the last announcement.
         """
         yield
         if self._thread is not None and self.told is not None:
-            for note in await self._news():
+            for note in await self._mode_notes():
                 self._thread.tell(note)
 
-    async def _news(self) -> Sequence[Note]:
+    async def _mode_notes(self) -> Sequence[Note]:
+        """Tell the model the session's mode if the history names another one."""
         mode: Mode = "plan" if self.is_on else "default"
         if mode == "default" and not self._may_differ:
             return ()
         told = self.told
         # A rollback may bring back the earlier mode.
         self._may_differ = told is not None or mode == "plan"
-        if (
-            mode == (told or "default")
-            or not self._setup.config.settings.include_collaboration_mode_instructions
-        ):
+        if mode == (told or "default"):
+            return ()
+        if not self._setup.config.settings.include_collaboration_mode_instructions:
             return ()
         text = instruction_text(f"modes/{mode}.md").strip()
         return [Note(f"{_TAG}{text}\n</collaboration_mode>")]
 
-    def _questions(self, thread: Thread) -> OfferedTool:
+    def _question_tool(self, thread: Thread) -> OfferedTool:
+        """Make the tool for questions. Without a user to ask, it is not offered to the model."""
         setup = self._setup
-        is_alone = isinstance(setup.elicitor, DecliningElicitor)
+        has_user = not isinstance(setup.elicitor, DecliningElicitor)
         # As in Codex, a terminal is asked in Plan mode only. Other callers that give an elicitor
         # want to be asked.
-        any_mode = setup.options.source != "cli" or bool(
-            setup.config.features.default_mode_request_user_input
-        )
+        any_mode = setup.options.source != "cli"
+        if setup.config.features.default_mode_request_user_input:
+            any_mode = True
 
         def unavailable() -> str | None:
-            mode = "Plan" if self.is_on else "Default"
-            can_ask = not is_alone and (any_mode or self.is_on)
-            if can_ask:
+            if has_user and (any_mode or self.is_on):
                 return None
+            mode = "Plan" if self.is_on else "Default"
             return f"{_TOOL} is unavailable in {mode} mode"
 
         spec = None
-        if not is_alone:
+        if has_user:
             modes = "Default or Plan" if any_mode else "Plan"
             spec = FunctionSpec(
                 _TOOL,
                 f"Ask the user one to three short questions, and wait for the answers. Available in {modes} mode only.",
                 json.loads(instruction_text(f"tools/{_TOOL}.json")),
             )
-        if thread.parent is None:
-            asker = "codex-py"
-        else:
-            asker = thread.parent.nickname
+        asker = "codex-py" if thread.parent is None else thread.parent.nickname
 
         def tool() -> Tool[Any]:
             from codex_py.tools.user_input import (
@@ -186,17 +186,18 @@ class PlanMode:
 
 
 def _refuse_changes(use: ToolUse) -> None:
-    """Raises a `CallRefused` if the call may change something."""
+    """Raise a `CallRefused` if the call may change something."""
     # The tool's own name does not count: an MCP server may call one of its tools `exec_command`.
     name = use.call.tool_name
-    if name in COMMAND_TOOLS and name != "write_stdin":
-        # The sandbox keeps commands from changing anything.
-        return
-    paths = changed_paths(use)
-    is_harmless = paths is not None and not paths
     if name == "write_stdin":
         # The input goes to a command that may have been started before Plan mode.
         is_harmless = use.params.chars in _HARMLESS_INPUT
+    elif name in COMMAND_TOOLS:
+        # The sandbox keeps commands from changing anything.
+        is_harmless = True
+    else:
+        paths = changed_paths(use)
+        is_harmless = paths is not None and not paths
     if not is_harmless:
         raise CallRefused(
             _REFUSED.format(name),

@@ -29,6 +29,7 @@ from codex_py.protocol.stream import (
     ResponseEvent,
     ToolChoice,
 )
+from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.offered import own_names
 
 if TYPE_CHECKING:
@@ -40,40 +41,49 @@ _TOO_LONG = "context_length_exceeded"
 
 
 def fallbacks(setup: SessionSetup) -> list[tuple[Provider, str]]:
-    """The providers of `model_fallbacks`, and the model of each.
+    """Return the providers of `model_fallbacks`, and the model of each.
 
     Raises:
         ConfigError: there is no such provider, or it is configured wrongly.
     """
     found: list[tuple[Provider, str]] = []
-    for provider, model in setup.config.model_fallbacks:
-        config = replace(setup.config, model_provider=provider, model=model)
+    for name, model in setup.config.model_fallbacks:
+        config = replace(setup.config, model_provider=name, model=model)
         try:
-            found.append((configured_provider(config, setup.environment), model))
+            provider = configured_provider(config, setup.environment)
         except ConfigError as error:
             raise ConfigError(
                 f"model_fallbacks: {error}", key=("model_fallbacks",)
             ) from error
+        found.append((provider, model))
     return found
 
 
 class _Link:
-    """One model of the chain."""
+    """One model of the chain.
+
+    Args:
+        model: None for the thread's own model, with the thread's own client.
+    """
 
     def __init__(self, provider: Provider, model: str | None) -> None:
-        """`model`: None for the thread's own model, with the thread's own client."""
         self.provider = provider
         self.model = model
         self.client: ModelStream | None = None
+        """Sends the requests; None: the thread's own client does, or the link was never used."""
         self.settings: TurnSettings | None = None
+        """The settings for this model; None for the thread's own, or before the first use."""
         self.refusals: Refusals | None = None
-        """What its server refuses; None while it has refused nothing."""
+        """The parts of requests that its server refuses; None while it has refused nothing."""
         self.stated_window: int | None = None
         """The tokens that the model takes, as its server said when it refused a request."""
 
 
 class ModelChain:
-    """Lets a thread continue when its provider fails or refuses something."""
+    """Lets a thread continue when its provider fails or refuses something.
+
+    The links of the chain are the thread's own model, and then the fallbacks in their order.
+    """
 
     _thread: Thread
     """The thread; set when the session is made, as the links are."""
@@ -137,12 +147,13 @@ class ModelChain:
     async def _recover(self, error: ModelError, retries_left: int) -> bool:
         """Make the next request succeed: change it, or send it to another model.
 
-        False if neither works.
+        Returns False if neither works. While retries are left, another model gets the request only
+        if the first one is on trial.
         """
         prompt = self._prompt
         if prompt is None:
             return False
-        if self._is_remedied(error, prompt):
+        if self._remedy(error, prompt):
             return True
         if error.limit_tokens is not None:
             self._link.stated_window = error.limit_tokens
@@ -152,21 +163,25 @@ class ModelChain:
         for place in range(first, len(self._links)):
             link = self._links[place]
             problem = self._problem(link, error, prompt)
-            if problem is not None:
-                self._thread.warn(f"{self._name(link)} cannot go on: {problem}")
-                continue
-            if self._current == 0:
-                self._rest(error)
-            failed = self._link
-            self._use(place)
-            self._last_fallback = 0
-            self._thread.warn(
-                f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
-            )
-            return True
+            if problem is None:
+                self._replace_failed(place, error)
+                return True
+            self._thread.warn(f"{self._name(link)} cannot go on: {problem}")
         return False
 
+    def _replace_failed(self, place: int, error: ModelError) -> None:
+        """Go on with the link at this place, and tell the user why."""
+        if self._current == 0:
+            self._let_first_rest(error)
+        failed = self._link
+        self._use(place)
+        self._last_fallback = 0
+        self._thread.warn(
+            f"provider {failed.provider.id} failed: {error}; going on with {self._name(self._link)}"
+        )
+
     async def _before_request(self) -> Sequence[Note]:
+        """Try the first link again if it is time, and tell the model of a call it wrote wrongly."""
         is_due = time.monotonic() >= self._first_again_at_s
         has_other_model = self._thread.settings.model != self._failed_first_model
         if self._current and (is_due or has_other_model):
@@ -176,13 +191,10 @@ class ModelChain:
         else:
             # A request to the first provider has succeeded in the meantime.
             self._last_fallback = 0
-        if self._writes_calls:
-            note = self._strikes.note(is_end=False)
-        else:
-            note = None
-        if note is None:
+        if not self._writes_calls:
             return ()
-        return (note,)
+        note = self._strikes.note(is_end=False)
+        return () if note is None else (note,)
 
     async def _before_stop(self, _: TurnStop) -> Note | None:
         if self._writes_calls:
@@ -211,33 +223,34 @@ class ModelChain:
 
     @property
     def _writes_calls(self) -> bool:
+        """True if the model in use writes its calls as text."""
         return self._link.provider.profile.tools == "text"
 
     def _name(self, link: _Link) -> str:
         return f"{link.provider.id}/{link.model or self._thread.settings.model}"
 
-    def _rest(self, error: ModelError) -> None:
+    def _let_first_rest(self, error: ModelError) -> None:
         """Set the time at which the first provider is tried again."""
+        wait_s = None
         if isinstance(error, StreamError):
             wait_s = error.retry_after_s
-        else:
-            wait_s = None
         if wait_s is None or self._last_fallback:
             # A server that always asks for a second would be tried before each request.
             wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
         self._first_again_at_s = time.monotonic() + wait_s
         self._failed_first_model = self._thread.settings.model
 
-    def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
+    def _remedy(self, error: ModelError, prompt: Prompt) -> bool:
         """Change the requests to the provider in use so that it accepts them.
 
-        False if no change is known.
+        Returns False if no change is known.
         """
         link = self._link
         if link.refusals is None:
             link.refusals = _refusals(link.provider)
         refusals = link.refusals
-        change = refusals.learn(error, prompt, may_write_calls=self._may_write(prompt))
+        may_write_calls = self._may_write_calls(prompt)
+        change = refusals.learn(error, prompt, may_write_calls=may_write_calls)
         if change is None:
             return False
         if refusals.provider is not link.provider:
@@ -246,7 +259,7 @@ class ModelChain:
         self._thread.warn(f"provider {link.provider.id} {change}: {error}")
         return True
 
-    def _may_write(self, prompt: Prompt) -> bool:
+    def _may_write_calls(self, prompt: Prompt) -> bool:
         """True if calls may be written as text.
 
         A model that is known to call tools would only get worse.
@@ -254,33 +267,20 @@ class ModelChain:
         link = self._link
         model = link.model or self._thread.settings.model
         info = model_info(model, self._setup.config.settings.model_catalog_json)
-        return bool(prompt.tools) and not (
-            info.known and link.provider.wire_api == "responses"
-        )
+        calls_tools = info.known and link.provider.wire_api == "responses"
+        return bool(prompt.tools) and not calls_tools
 
     def _connect(self, provider: Provider) -> ModelClient:
         assert self._setup.connect is not None
         return self._setup.connect(provider)
 
-    def _problem(
-        self,
-        link: _Link,
-        error: ModelError,
-        prompt: Prompt,
-    ) -> str | None:
-        """Return the reason why a link cannot continue with a request; None if it can."""
+    def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
+        """Return the reason why a link cannot continue with a request; None if it can.
+
+        Afterwards, a link that can continue has its settings and its client.
+        """
         try:
-            # These settings belong to the configured model.
-            config = replace(
-                self._setup.config,
-                model_context_window=None,
-                model_max_output_tokens=None,
-                model_auto_compact_token_limit=None,
-            )
-            assert link.model is not None
-            choices = replace(self._thread.settings.choices, model=link.model)
-            setup = replace(self._setup, config=config)
-            settings = turn_settings(setup, link.provider, choices)
+            settings = self._settings(link)
             link.settings = settings
             if link.client is None:
                 client = self._connect(link.provider)
@@ -291,25 +291,34 @@ class ModelChain:
             return str(failure)
         if error.is_too_long and self._is_no_larger(link):
             return "its context window is not larger"
-        profile = link.provider.profile
-        refuses_images = link.refusals is not None and not link.refusals.takes_images
-        takes_images = (
-            settings.abilities.images
-            and not profile.text_content_only
-            and not refuses_images
-        )
-        if not takes_images and prompt.has_images:
+        if prompt.has_images and not _takes_images(link, settings):
             return "it takes no images"
         return _too_small(self._adapted(prompt, link), settings)
+
+    def _settings(self, link: _Link) -> TurnSettings:
+        """Return the settings of a turn with the model of a fallback."""
+        assert link.model is not None
+        # These settings belong to the configured model.
+        config = replace(
+            self._setup.config,
+            model_context_window=None,
+            model_max_output_tokens=None,
+            model_auto_compact_token_limit=None,
+        )
+        setup = replace(self._setup, config=config)
+        choices = replace(self._thread.settings.choices, model=link.model)
+        return turn_settings(setup, link.provider, choices)
 
     def _is_no_larger(self, link: _Link) -> bool:
         """True if a link's window is known to be no larger than the window in use.
 
         A guess excludes nothing.
         """
-        theirs = self._window(link)
-        now = self._window(self._link)
-        return theirs is not None and now is not None and theirs <= now
+        window = self._window(link)
+        window_in_use = self._window(self._link)
+        if window is None or window_in_use is None:
+            return False
+        return window <= window_in_use
 
     def _window(self, link: _Link) -> int | None:
         """Return the whole window of a link in tokens; None if it is unknown."""
@@ -318,13 +327,9 @@ class ModelChain:
         config = self._setup.config
         if link.model is None and config.model_context_window is not None:
             return config.model_context_window
-        info = model_info(
-            link.model or self._thread.settings.model,
-            config.settings.model_catalog_json,
-        )
-        if info.known:
-            return info.context_window
-        return None
+        model = link.model or self._thread.settings.model
+        info = model_info(model, config.settings.model_catalog_json)
+        return info.context_window if info.known else None
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
         """Adapt a request of the thread to the model of a link."""
@@ -337,38 +342,43 @@ class ModelChain:
     def _for_another_model(
         self, prompt: Prompt, link: _Link, settings: TurnSettings
     ) -> Prompt:
-        is_same = link.provider.id == self._links[0].provider.id
-        most = settings.max_output_tokens
-        own = prompt.max_output_tokens
-        if own and own != self._thread.settings.max_output_tokens:
+        """Return a request of the thread with the settings of another model."""
+        max_output = settings.max_output_tokens
+        asked = prompt.max_output_tokens
+        if asked and asked != self._thread.settings.max_output_tokens:
             # An extension asks for a shorter answer.
-            most = min(own, most or own)
+            max_output = min(asked, max_output or asked)
+        is_same_provider = link.provider.id == self._links[0].provider.id
         prompt = replace(
             prompt,
             model=settings.model,
             reasoning=settings.reasoning,
             verbosity=settings.verbosity,
-            max_output_tokens=most,
+            max_output_tokens=max_output,
             abilities=settings.abilities,
             parallel_tool_calls=settings.parallel_tool_calls,
-            service_tier=settings.service_tier if is_same else None,
+            service_tier=settings.service_tier if is_same_provider else None,
         )
         if not prompt.tools:
             return prompt
-        offered = {spec.name for spec in prompt.tools}
-        own = {spec.name for spec in self._thread.settings.tools}.intersection(
-            own_names()
-        )
-        tools = [
-            *(spec for spec in settings.tools if spec.name not in own - offered),
-            *(spec for spec in prompt.tools if spec.name not in own),
-        ]
+        tools = self._tools_for(prompt, settings)
         names = {spec.name for spec in tools}
-        choice = prompt.tool_choice
-        choice = ToolChoice(
-            choice.mode, tuple(name for name in choice.names if name in names)
-        )
+        chosen = tuple(name for name in prompt.tool_choice.names if name in names)
+        choice = ToolChoice(prompt.tool_choice.mode, chosen)
         return replace(prompt, tools=tools, tool_choice=choice)
+
+    def _tools_for(self, prompt: Prompt, settings: TurnSettings) -> list[ToolSpec]:
+        """Return our own tools in the form for another model, and the other tools of the request.
+
+        A tool of our own that the request leaves out stays left out.
+        """
+        offered = {spec.name for spec in prompt.tools}
+        own = {spec.name for spec in self._thread.settings.tools}
+        own.intersection_update(own_names())
+        left_out = own - offered
+        tools = [spec for spec in settings.tools if spec.name not in left_out]
+        tools += [spec for spec in prompt.tools if spec.name not in own]
+        return tools
 
 
 def _refusals(provider: Provider) -> "Refusals":
@@ -377,7 +387,15 @@ def _refusals(provider: Provider) -> "Refusals":
     return Refusals(provider)
 
 
+def _takes_images(link: _Link, settings: TurnSettings) -> bool:
+    """True if neither the model, nor its provider's profile, nor its server excludes images."""
+    if not settings.abilities.images or link.provider.profile.text_content_only:
+        return False
+    return link.refusals is None or link.refusals.takes_images
+
+
 def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:
+    """Return a sentence if the request does not fit into the context window; else None."""
     tokens = prompt.estimated_tokens
     window = settings.context_window
     if tokens <= window:

@@ -1,7 +1,4 @@
-"""Connects to the SDK of OpenTelemetry and its OTLP/HTTP exporters.
-
-The shutdown takes at most a second.
-"""
+"""Connects to the SDK of OpenTelemetry and its OTLP/HTTP exporters."""
 
 # pyright: basic, reportMissingImports=false
 # The packages belong to an extra, and are absent if it is not installed.
@@ -46,10 +43,24 @@ _END_S: Final = 1.0
 """The time that the end of a session waits for all its exporters together."""
 _TYPE: Final = "content-type"
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
+_KINDS: Final = {
+    "traces": (OTLPSpanExporter, ExportTraceServiceRequest),
+    "logs": (OTLPLogExporter, ExportLogsServiceRequest),
+    "metrics": (OTLPMetricExporter, ExportMetricsServiceRequest),
+}
+"""The SDK's exporter for each kind of signal, and the type of the messages that it sends."""
 
 
 class Exports:
-    """The providers of a session. None of them becomes the global one of the process."""
+    """The providers of a session. None of them becomes the global one of the process.
+
+    Args:
+        exporters: the destinations by the kind of signal: `traces`, `logs` or `metrics`.
+        resource: the attributes of the program, which all data carry.
+
+    Raises:
+        ValueError: a variable of the SDK cannot be read.
+    """
 
     def __init__(
         self, exporters: Mapping[str, Exporter], resource: Mapping[str, str]
@@ -57,31 +68,24 @@ class Exports:
         # `failure` has the failures; nothing is printed.
         getLogger("opentelemetry").addHandler(NullHandler())
         self._posts: list[_Post] = []
-        about: Any = {
+        options: Any = {
             "resource": Resource.create(dict(resource)),
             "shutdown_on_exit": False,
         }
-        self.traces = TracerProvider(**about)
-        self.logs = LoggerProvider(**about)
+        self.traces = TracerProvider(**options)
+        self.logs = LoggerProvider(**options)
         readers = []
         for signal, exporter in exporters.items():
+            sdk_exporter = self._sdk_exporter(signal, exporter)
             match signal:
                 case "traces":
-                    spans = self._made(
-                        OTLPSpanExporter, exporter, ExportTraceServiceRequest
-                    )
-                    self.traces.add_span_processor(BatchSpanProcessor(spans))
+                    self.traces.add_span_processor(BatchSpanProcessor(sdk_exporter))
                 case "logs":
-                    records = self._made(
-                        OTLPLogExporter, exporter, ExportLogsServiceRequest
-                    )
-                    self.logs.add_log_record_processor(BatchLogRecordProcessor(records))
+                    processor = BatchLogRecordProcessor(sdk_exporter)
+                    self.logs.add_log_record_processor(processor)
                 case _:
-                    values = self._made(
-                        OTLPMetricExporter, exporter, ExportMetricsServiceRequest
-                    )
-                    readers.append(PeriodicExportingMetricReader(values))
-        self.metrics = MeterProvider(readers, **about)
+                    readers.append(PeriodicExportingMetricReader(sdk_exporter))
+        self.metrics = MeterProvider(readers, **options)
 
     @property
     def failure(self) -> str | None:
@@ -89,7 +93,7 @@ class Exports:
         return next((post.failure for post in self._posts if post.failure), None)
 
     async def aclose(self) -> None:
-        """Export the remaining data. An exporter that does not answer in time is abandoned."""
+        """Export the remaining data. An exporter that does not answer within a second is abandoned."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
         providers = [self.traces, self.logs, self.metrics]
@@ -100,9 +104,8 @@ class Exports:
             provider.shutdown()
             providers.remove(provider)
             if not providers:
-                with suppress(
-                    RuntimeError
-                ):  # The loop is closed: nobody waits any more.
+                # If the loop is closed, nobody waits any more.
+                with suppress(RuntimeError):
                     loop.call_soon_threadsafe(ended.set)
 
         for provider in [*providers]:
@@ -115,12 +118,8 @@ class Exports:
             for post in self._posts:
                 post.failure = post.failure or post.pending
 
-    def _made(
-        self,
-        make: Any,
-        exporter: Exporter,
-        message: Any,
-    ) -> Any:
+    def _sdk_exporter(self, signal: str, exporter: Exporter) -> Any:
+        make, message = _KINDS[signal]
         post = _Post(message if exporter.is_json else None)
         self._posts.append(post)
         return make(
@@ -135,7 +134,8 @@ class Exports:
 class _Post(requests.Session):
     """Sends the encoded data of an exporter.
 
-    `message`: the type of the data, if it is sent as JSON.
+    Args:
+        message: the type of the messages, to send them as JSON; None to send them as they are.
     """
 
     def __init__(self, message: Any) -> None:
@@ -147,31 +147,18 @@ class _Post(requests.Session):
         """The failure of the last request; `pending` while a request is running."""
         self.pending: str | None = None
         self.is_last = False
+        """True at the end of the session, when no request is tried again."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Follow no redirect: collectors send none, and the answer's body would be read."""
 
-    def request(
-        self,
-        method: str,
-        url: str,
-        **options: Any,
-    ) -> requests.Response:
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:
+        """Send a request and keep its failure. The body of the response is empty."""
         shown = shown_url(url)
         self.pending = f"{shown} does not answer"
         try:
             if self._message is not None:
-                message = self._message.FromString(options["data"])
-                data = _with_hex_ids(
-                    MessageToDict(message, use_integers_for_enums=True)
-                )
-                headers = {
-                    name: value
-                    for name, value in options["headers"].items()
-                    if name.lower() != _TYPE
-                }
-                options["headers"] = {**headers, _TYPE: "application/json"}
-                options["data"] = json.dumps(data).encode()
+                options |= self._in_json(options["data"], options["headers"])
             response = super().request(method, url, **options, stream=True)
         except (OSError, ValueError) as error:
             self.failure = f"{shown} cannot be reached ({type(error).__name__})"
@@ -184,12 +171,22 @@ class _Post(requests.Session):
         # Only the status counts, and the body may have no end.
         response._content = b""
         response.close()
-        ok = 200 <= response.status_code < 300
-        if ok:
-            self.failure = None
-        else:
+        self.failure = None
+        if not 200 <= response.status_code < 300:
             self.failure = f"{shown} answers with status {response.status_code}"
         return response
+
+    def _in_json(self, data: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the data and the headers of a request that sends the same message as JSON."""
+        message = self._message.FromString(data)
+        fields = MessageToDict(message, use_integers_for_enums=True)
+        others = {
+            name: value for name, value in headers.items() if name.lower() != _TYPE
+        }
+        return {
+            "data": json.dumps(_with_hex_ids(fields)).encode(),
+            "headers": {**others, _TYPE: "application/json"},
+        }
 
 
 def _with_hex_ids(value: Any) -> Any:
@@ -199,13 +196,13 @@ def _with_hex_ids(value: Any) -> Any:
     """
     match value:
         case dict():
-            made: dict[str, Any] = {}
+            converted: dict[str, Any] = {}
             for key, each in cast("dict[str, Any]", value).items():
                 if key in _IDS:
-                    made[key] = b64decode(each).hex()
+                    converted[key] = b64decode(each).hex()
                 else:
-                    made[key] = _with_hex_ids(each)
-            return made
+                    converted[key] = _with_hex_ids(each)
+            return converted
         case list():
             return [_with_hex_ids(each) for each in value]
         case _:

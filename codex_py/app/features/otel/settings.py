@@ -28,6 +28,7 @@ _SIGNALS: Final = {
     "trace_exporter": "traces",
     "metrics_exporter": "metrics",
 }
+"""The kind of signal that each key of `[otel]` configures."""
 _PACKAGES: Final = (
     "requests",
     "google",
@@ -56,7 +57,7 @@ class Exporter:
     is_json: bool
     headers: Mapping[str, str]
     certificates: Mapping[str, str]
-    """Paths, by the parameter of the SDK's exporters."""
+    """Paths of files, by the parameter of the SDK's exporters that takes each."""
 
 
 def has_exporter(otel: Otel) -> bool:
@@ -65,7 +66,8 @@ def has_exporter(otel: Otel) -> bool:
     Raises:
         ConfigError: the packages of the extra are not installed.
     """
-    if all(exporter in {None, "none"} for exporter in _exporters(otel).values()):
+    configured = _configured(otel).values()
+    if all(exporter in {None, "none"} for exporter in configured):
         return False
     if any(find_spec(package) is None for package in _PACKAGES):
         text = f"`[otel]` needs OpenTelemetry: pip install '{DISTRIBUTION}[otel]'"
@@ -74,12 +76,12 @@ def has_exporter(otel: Otel) -> bool:
 
 
 def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
-    """Yield the exporters, by the kind of signal.
+    """Yield the kind of signal and the exporter of each key that asks for an export.
 
     Raises:
         ConfigError: one of them cannot be used.
     """
-    for key, exporter in _exporters(setup.config.settings.otel).items():
+    for key, exporter in _configured(setup.config.settings.otel).items():
         match exporter:
             case None | "none":
                 pass
@@ -88,12 +90,11 @@ def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
                     f"otel.{key}: nothing is exported: `statsig` is a service of Codex's own."
                 )
             case _:
-                yield _SIGNALS[key], _exporter(key, exporter.otlp_http)
+                yield _SIGNALS[key], _checked(key, exporter.otlp_http)
 
 
-def _exporters(
-    otel: Otel,
-) -> Mapping[str, _Exporter | None]:
+def _configured(otel: Otel) -> Mapping[str, _Exporter | None]:
+    """Return the settings of all exporters by their keys."""
     return {
         "exporter": otel.exporter,
         "trace_exporter": otel.trace_exporter,
@@ -101,7 +102,8 @@ def _exporters(
     }
 
 
-def _exporter(key: str, otlp: EventOtlp | SpanOtlp | MetricOtlp) -> Exporter:
+def _checked(key: str, otlp: EventOtlp | SpanOtlp | MetricOtlp) -> Exporter:
+    """Check the settings of an exporter. Raises a `ConfigError` if it cannot be used."""
     if otlp.endpoint is None or otlp.protocol is None:
         text = "only `otlp-http` is supported, with an `endpoint` and a `protocol`"
         raise ConfigError(f"`otel.{key}`: {text}", key=("otel", key))

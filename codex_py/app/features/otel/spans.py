@@ -47,13 +47,15 @@ from codex_py.version import __version__
 _NAME: Final = "codex-py"
 _W3C: Final = TraceContextTextMapPropagator()
 _SECONDS: Final = tuple(0.01 * 2**power for power in range(14))
+"""The bounds of the buckets for durations, as in the conventions."""
 _TOKENS: Final = tuple(4**power for power in range(14))
-"""The bounds of the buckets, as in the conventions."""
+"""The bounds of the buckets for tokens."""
 _DURATIONS: Final = {
     "invoke_agent": "gen_ai.invoke_agent.duration",
     "chat": "gen_ai.client.operation.duration",
     "execute_tool": "gen_ai.execute_tool.duration",
 }
+"""The metric for the duration of each operation."""
 _PROVIDERS: Final = {
     "azure": "azure.ai.openai",
     "gemini": "gcp.gemini",
@@ -75,17 +77,14 @@ class Telemetry:
         settings = setup.config.settings.otel
         self.log_prompt = settings.log_user_prompt is True
         self.log_output = settings.log_tool_output is True
-        about = {
+        resource = {
             "service.name": setup.options.originator,
             "service.version": __version__,
+            "env": "dev" if settings.environment is None else settings.environment,
         }
-        environment = settings.environment
-        if environment is None:
-            environment = "dev"
-        about["env"] = environment
         exporters = dict(exporters_of(setup))
         try:
-            self._exports = Exports(exporters, about)
+            self._exports = Exports(exporters, resource)
         except ValueError as error:
             # The SDK reads further variables, whose names begin with `OTEL_`.
             raise ConfigError(
@@ -93,22 +92,23 @@ class Telemetry:
             ) from error
         self.tracer = self._exports.traces.get_tracer(_NAME, __version__)
         self.logger = self._exports.logs.get_logger(_NAME, __version__)
-        histogram = self._exports.metrics.get_meter(_NAME, __version__).create_histogram
+        meter = self._exports.metrics.get_meter(_NAME, __version__)
         self.durations = {
-            operation: histogram(
+            operation: meter.create_histogram(
                 name, "s", explicit_bucket_boundaries_advisory=_SECONDS
             )
             for operation, name in _DURATIONS.items()
         }
-        self.tokens = histogram(
+        self.tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
             "{token}",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )
         variables = setup.environment
-        given = {name: variables.get(name.upper(), "") for name in _W3C.fields}
-        self._outside = _W3C.extract(given)
-        self._is_told = False
+        headers = {name: variables.get(name.upper(), "") for name in _W3C.fields}
+        self._outside = _W3C.extract(headers)
+        """The context of the program that started us, from the variable `TRACEPARENT`."""
+        self._has_warned = False
 
     def for_child(self, setup: SessionSetup) -> Feature:  # noqa: ARG002 - the exporters are shared
         return self
@@ -126,25 +126,28 @@ class Telemetry:
         )
 
     def parent(self) -> context.Context:
-        """The context of the call that started a subagent, or of the library's caller.
+        """Return the context that a new span belongs to.
 
-        Without either, the context of the environment.
+        It is that of the call that started a subagent, or of the library's caller. Without either,
+        it is that of the environment.
         """
-        here = context.get_current()
-        if trace.get_current_span(here).get_span_context().is_valid:
-            return here
+        current = context.get_current()
+        if trace.get_current_span(current).get_span_context().is_valid:
+            return current
         return self._outside
 
-    def tell(self, thread: Thread) -> None:
+    def warn_of_failure(self, thread: Thread) -> None:
         """Warn about the first export that failed."""
-        if not self._is_told and (failure := self._exports.failure):
-            self._is_told = True
+        failure = self._exports.failure
+        if failure and not self._has_warned:
+            self._has_warned = True
             thread.warn(f"OpenTelemetry is not told of all of this session: {failure}.")
 
     @asynccontextmanager
     async def _around_session(
         self, thread: Thread, own: "_ThreadTelemetry"
     ) -> AsyncGenerator[None]:
+        """Log the start of a session. At the end of the one at the top, export the rest."""
         settings = thread.settings
         own.log(
             "conversation_starts",
@@ -157,7 +160,7 @@ class Telemetry:
         finally:
             if thread.parent is None:
                 await self._exports.aclose()
-                self.tell(thread)
+                self.warn_of_failure(thread)
 
 
 @frozen
@@ -168,19 +171,22 @@ class _Operation:
     attributes: dict[str, Any]
     """The attributes of the metric."""
     began: float
+    """The time of the start, on the clock of `time.monotonic()`."""
 
     @property
     def milliseconds(self) -> int:
+        """The time since the start."""
         return round(1000 * (time.monotonic() - self.began))
 
     def fail(self, code: str) -> None:
+        """Mark the operation as failed, with a code of ours or the name of an exception."""
         self.attributes["error.type"] = code
         self.span.set_attribute("error.type", code)
         self.span.set_status(trace.StatusCode.ERROR)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return `traceparent`, and `tracestate` if there is one, for steps below the span."""
+        """The headers for steps below the span: `traceparent`, and `tracestate` if there is one."""
         carrier: dict[str, str] = {}
         _W3C.inject(carrier, trace.set_span_in_context(self.span))
         return carrier
@@ -193,38 +199,38 @@ class _ThreadTelemetry:
         self._shared = shared
         self._thread = thread
         self._turn: _Operation | None = None
-        self._used = Usage()
-        """The usage in this turn."""
+        """The running turn."""
+        self._turn_usage = Usage()
 
     async def before_prompt(self, prompt: UserPrompt) -> list[Note]:
-        if self._shared.log_prompt:
-            text = prompt.text
-        else:
-            text = "[REDACTED]"
+        """Log a prompt, with its text if the user asks for it."""
+        text = prompt.text if self._shared.log_prompt else "[REDACTED]"
         self.log("user_prompt", prompt_length=len(prompt.text), prompt=text)
         return []
 
     @asynccontextmanager
     async def around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
+        """Begin the operation of a turn. `sink` ends it with the last event of the turn."""
         parent = self._thread.parent
         name = _NAME if parent is None else parent.nickname
         agent = {"gen_ai.agent.name": name, "gen_ai.agent.version": __version__}
         own = {"gen_ai.agent.id": self._thread.thread_id, "turn.id": turn.id}
-        self._turn = self._begun("invoke_agent", name, agent, own)
-        self._used = Usage()
+        self._turn = self._begin("invoke_agent", name, agent, own)
+        self._turn_usage = Usage()
         token = context.attach(trace.set_span_in_context(self._turn.span))
         try:
             yield
         finally:
             context.detach(token)
-            self._shared.tell(self._thread)
+            self._shared.warn_of_failure(self._thread)
 
     def sink(self, event: Event) -> None:
-        if self._turn is not None and isinstance(event, TurnCompleted | TurnFailed):
+        turn = self._turn
+        if turn is not None and isinstance(event, TurnCompleted | TurnFailed):
             if isinstance(event, TurnFailed):
-                self._turn.fail(event.error.code)
-            self._turn.span.set_attributes(_tokens(self._used))
-            self._end(self._turn)
+                turn.fail(event.error.code)
+            turn.span.set_attributes(_usage_attributes(self._turn_usage))
+            self._end(turn)
             self._turn = None
 
     def wrap_model(self, inner: ModelStream) -> ModelStream:
@@ -234,14 +240,14 @@ class _ThreadTelemetry:
         async def stream(
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            _, model = self._model_in_use
             own = {"gen_ai.request.stream": True}
-            chat = self._begun(
-                "chat", self._in_use[1], own=own, kind=trace.SpanKind.CLIENT
-            )
+            chat = self._begin("chat", model, own=own, kind=trace.SpanKind.CLIENT)
             facts: dict[str, Any] = {}
+            traced = replace(prompt, headers=chat.headers)
             try:
                 with self._ending(chat):
-                    async with inner(replace(prompt, headers=chat.headers)) as events:
+                    async with inner(traced) as events:
                         yield self._counted(events, chat)
             except CodexError as error:
                 facts = {
@@ -262,26 +268,23 @@ class _ThreadTelemetry:
             call = use.call
             tool = {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
             own = {"gen_ai.tool.call.id": call.call_id}
-            running = self._begun("execute_tool", name, tool, own)
+            running = self._begin("execute_tool", name, tool, own)
             with (
                 self._ending(running),
                 trace.use_span(running.span, record_exception=False),
             ):
-                above = {name.upper(): value for name, value in running.headers.items()}
-                environment = {**use.context.environment, **above}
-                inside = replace(use.context, environment=environment)
-                output = await inner(replace(use, context=inside))
+                output = await inner(_with_variables(use, running.headers))
                 if output.error_code or not output.success:
                     running.fail(output.error_code or "tool_error")
-                is_asked = self._shared.log_output
+                is_logged = self._shared.log_output
                 self.log(
                     "tool_result",
                     duration_ms=running.milliseconds,
                     tool_name=name,
                     call_id=call.call_id,
                     success=output.success,
-                    arguments=str(call.payload) if is_asked else None,
-                    output=output.text if is_asked else None,
+                    arguments=str(call.payload) if is_logged else None,
+                    output=output.text if is_logged else None,
                 )
             return output
 
@@ -290,26 +293,24 @@ class _ThreadTelemetry:
     def wrap_approver(self, inner: Approver) -> Approver:
         """Record each decision on an approval."""
 
-        return _ToldApprover(inner, self.log)
+        return _LoggingApprover(inner, self.log)
 
     async def _counted(
         self, events: AsyncIterator[ResponseEvent], chat: _Operation
     ) -> AsyncIterator[ResponseEvent]:
+        """Pass the events on, and record the usage of the response."""
         async for event in events:
             if isinstance(event, Completed):
                 self._count(event.usage, chat)
             yield event
 
     def _count(self, usage: Usage, chat: _Operation) -> None:
-        self._used += usage
-        chat.span.set_attributes(_tokens(usage))
-        for kind, tokens in (
-            ("input", usage.input_tokens),
-            ("output", usage.output_tokens),
-        ):
-            self._shared.tokens.record(
-                tokens, {**chat.attributes, "gen_ai.token.type": kind}
-            )
+        self._turn_usage += usage
+        chat.span.set_attributes(_usage_attributes(usage))
+        counts = {"input": usage.input_tokens, "output": usage.output_tokens}
+        for kind, tokens in counts.items():
+            attributes = {**chat.attributes, "gen_ai.token.type": kind}
+            self._shared.tokens.record(tokens, attributes)
         self.log(
             "sse_event",
             **{"event.kind": "response.completed"},
@@ -319,7 +320,7 @@ class _ThreadTelemetry:
             reasoning_token_count=usage.reasoning_output_tokens,
         )
 
-    def _begun(
+    def _begin(
         self,
         name: str,
         subject: str,
@@ -329,41 +330,51 @@ class _ThreadTelemetry:
     ) -> _Operation:
         """Begin an operation.
 
-        `attributes`: of the span and the metric; `own`: of the span alone.
+        Args:
+            name: the operation, a key of `_DURATIONS`.
+            subject: the agent, the model or the tool, for the name of the span.
+            attributes: attributes of the span and the metric.
+            own: attributes of the span alone.
         """
-        provider, model = self._in_use
+        provider, model = self._model_in_use
         common = {
             "gen_ai.operation.name": name,
             "gen_ai.request.model": model,
             **attributes,
+            "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         }
-        common["gen_ai.provider.name"] = _PROVIDERS.get(provider, provider)
-        facts = {**common, "gen_ai.conversation.id": self._thread.thread_id, **own}
-        start = self._shared.tracer.start_span
-        span = start(f"{name} {subject}", self._shared.parent(), kind, attributes=facts)
+        span = self._shared.tracer.start_span(
+            f"{name} {subject}",
+            self._shared.parent(),
+            kind,
+            attributes={
+                **common,
+                "gen_ai.conversation.id": self._thread.thread_id,
+                **own,
+            },
+        )
         return _Operation(span, common, time.monotonic())
 
     @contextmanager
     def _ending(self, operation: _Operation) -> Generator[None]:
+        """End the operation with the context. It fails if an exception leaves the context."""
         try:
             yield
         except BaseException as error:
-            if isinstance(error, CodexError):
-                code = error.code
-            else:
-                code = type(error).__name__
-            operation.fail("aborted" if isinstance(error, CancelledError) else code)
+            operation.fail(_error_type(error))
             raise
         finally:
             self._end(operation)
 
     def _end(self, operation: _Operation) -> None:
         operation.span.end()
-        duration = self._shared.durations[operation.attributes["gen_ai.operation.name"]]
-        duration.record(time.monotonic() - operation.began, operation.attributes)
+        name = operation.attributes["gen_ai.operation.name"]
+        elapsed_s = time.monotonic() - operation.began
+        self._shared.durations[name].record(elapsed_s, operation.attributes)
 
     @property
-    def _in_use(self) -> tuple[str, str]:
+    def _model_in_use(self) -> tuple[str, str]:
+        """The provider and the model of the next request."""
         recovery = self._thread.feature(ModelChain)
         assert recovery is not None
         return recovery.in_use
@@ -371,19 +382,39 @@ class _ThreadTelemetry:
     def log(self, name: str, **attributes: Any) -> None:
         """Log an event below the current span. An attribute with the value None is left out."""
         event = f"codex.{name}"
-        info = SeverityNumber.INFO
-        told = {key: value for key, value in attributes.items() if value is not None}
-        told |= {"event.name": event, "conversation.id": self._thread.thread_id}
-        told["model"] = self._thread.settings.model
-        now = time.time_ns()
-        self._shared.logger.emit(
-            LogRecord(
-                timestamp=now, severity_number=info, event_name=event, attributes=told
-            )
+        known = {key: value for key, value in attributes.items() if value is not None}
+        record = LogRecord(
+            timestamp=time.time_ns(),
+            severity_number=SeverityNumber.INFO,
+            event_name=event,
+            attributes={
+                **known,
+                "event.name": event,
+                "conversation.id": self._thread.thread_id,
+                "model": self._thread.settings.model,
+            },
         )
+        self._shared.logger.emit(record)
 
 
-def _tokens(usage: Usage) -> dict[str, int]:
+def _error_type(error: BaseException) -> str:
+    match error:
+        case CancelledError():
+            return "aborted"
+        case CodexError():
+            return error.code
+        case _:
+            return type(error).__name__
+
+
+def _with_variables(use: ToolUse, headers: Mapping[str, str]) -> ToolUse:
+    """Give the commands of a call these headers as variables, such as `TRACEPARENT`."""
+    variables = {name.upper(): value for name, value in headers.items()}
+    environment = {**use.context.environment, **variables}
+    return replace(use, context=replace(use.context, environment=environment))
+
+
+def _usage_attributes(usage: Usage) -> dict[str, int]:
     named = {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -395,7 +426,9 @@ def _tokens(usage: Usage) -> dict[str, int]:
 
 
 @frozen
-class _ToldApprover:
+class _LoggingApprover:
+    """An `Approver` that logs each decision with `_ThreadTelemetry.log`."""
+
     inner: Approver
     log: Any
 
