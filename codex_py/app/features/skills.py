@@ -22,6 +22,7 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt, context_texts
 
 _LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\x00-\x1f]{1,4096})>?\)")
+"""A skill that is named by its path: `[$name](PATH)`."""
 _QUOTED: Final = re.compile(
     r"^(~{3,})[^~\n]*\n.*?^\1~*[ \t]*$", re.DOTALL | re.MULTILINE
 )
@@ -30,11 +31,13 @@ _MENTION: Final = re.compile(r"\$([\w:.-]+)")
 _LIST: Final = "<skills_instructions>"
 _NONE: Final = f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
 _BODY: Final = "<skill>\n<name>"
-_MOST_WARNINGS: Final = 50
-_KEPT_PART_OF_WINDOW: Final = 10
+_MAX_WARNINGS: Final = 50
 _MAX_KEPT_BYTES: Final = 100_000
 """The limit of the texts that are kept through a compaction, some 25,000 tokens."""
+_KEPT_SHARE: Final = 10
+"""The texts that are kept take at most a tenth of the context window."""
 _ORDER: Final = ("bundled", "project", "user", "plugin", "system")
+"""The places of skills, in the order of the list."""
 _PERCENT_OF_WINDOW: Final = 2
 _CHARACTERS_PER_TOKEN: Final = 4
 _SHORTEST_DESCRIPTION: Final = 20
@@ -42,6 +45,8 @@ _SHORTEST_DESCRIPTION: Final = 20
 
 
 class SessionSkills:
+    """The feature of the skills of a session."""
+
     def __init__(self, setup: SessionSetup) -> None:
         self._setup = setup
 
@@ -58,7 +63,7 @@ class SessionSkills:
             yield
 
         return Extension(
-            context=lambda occasion: self._list(thread, occasion),
+            context=lambda occasion: self._list_notes(thread, occasion),
             before_prompt=before_prompt,
             around_compaction=around_compaction,
         )
@@ -68,21 +73,21 @@ class SessionSkills:
         skills = find_skills(self._setup.config, self._setup.environment)
         # A repository may have thousands of broken skills; `codex-py skills list` shows all
         # warnings.
-        for warning in skills.warnings[:_MOST_WARNINGS]:
+        for warning in skills.warnings[:_MAX_WARNINGS]:
             self._setup.warn(warning)
         return skills
 
-    def _list(self, thread: Thread, occasion: Occasion) -> Sequence[Note]:
+    def _list_notes(self, thread: Thread, occasion: Occasion) -> Sequence[Note]:
+        """Return the list of skills, unless the history of a resumed session has the same one."""
         settings = self._setup.config.settings.skills
         if not settings.include_instructions:
             return ()
         window = thread.settings.context_window
-        tokens = settings.max_context_tokens
-        text = skill_list(self._find().found, tokens, window, self._setup.warn)
+        max_tokens = settings.max_context_tokens
+        text = skill_list(self._find().found, max_tokens, window, self._setup.warn)
+        before = None
         if occasion == "resume":
             before = next(context_texts(_LIST, thread.items), None)
-        else:
-            before = None
         if text is None and before is not None:
             text = _NONE
         if text is None or text == before:
@@ -95,29 +100,43 @@ class SessionSkills:
         Those named by path come first, then those named by name.
         """
         skills = self._find()
+        by_path = self._named_by_path(prompt, skills)
+        by_name = self._named_by_name(_LINK.sub(" ", prompt), skills)
+        chosen = dict.fromkeys([*in_order(by_path), *in_order(by_name)])
+        notes: list[Note] = []
+        for skill in chosen:
+            notes += self._body(skill)
+        return notes
+
+    def _named_by_path(self, prompt: str, skills: Skills) -> list[Skill]:
         cwd = self._setup.config.cwd
         paths = {realpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
-        by_path = [
-            skill for skill in skills.found if paths and realpath(skill.path) in paths
-        ]
+        if not paths:
+            return []
+        return [skill for skill in skills.found if realpath(skill.path) in paths]
+
+    def _named_by_name(self, prompt: str, skills: Skills) -> list[Skill]:
+        """Return the first skill of each name in the prompt; warns if there are others."""
         names: set[str] = set()
-        for match in _MENTION.finditer(_LINK.sub(" ", prompt)):
+        for match in _MENTION.finditer(prompt):
             name = match[1]
             # A name may stand at the end of a sentence.
             names |= {name, name.rstrip(":.-")}
-        named = [named for name, named in skills.by_name().items() if name in names]
-        for first, *others in named:
+        chosen: list[Skill] = []
+        for name, (first, *others) in skills.by_name().items():
+            if name not in names:
+                continue
+            chosen.append(first)
             if others:
                 paths = " and ".join(str(skill.path) for skill in others)
                 self._setup.warn(
                     f"There are {len(others) + 1} skills named {first.name!r}: ${first.name} means {first.path}, not"
                     f" {paths}. To name another one, write [${first.name}](PATH)."
                 )
-        by_name = [candidates[0] for candidates in named]
-        chosen = dict.fromkeys([*in_order(by_path), *in_order(by_name)])
-        return [note for skill in chosen for note in self._body(skill)]
+        return chosen
 
     def _body(self, skill: Skill) -> Iterator[Note]:
+        """Yield the message with the text of a skill; nothing if it cannot be read."""
         refuses = denials_of(self._setup.config.files).refuses
         if refuses(skill.path):
             # A command may have replaced the file.
@@ -131,11 +150,13 @@ class SessionSkills:
         yield Note(f"{head}{text}\n</skill>", "user")
 
     def _kept(self, thread: Thread) -> list[Note]:
-        """Return the newest text of each skill in the history: of the latest skills that fit."""
-        room = min(
-            _MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW
-        )
-        kept: list[Note] = []
+        """Return the newest text of each skill in the history, the latest skill last.
+
+        If not all of them fit, the latest ones are kept, and the user is told of the others.
+        """
+        window_bytes = thread.settings.context_window * _CHARACTERS_PER_TOKEN
+        room = min(_MAX_KEPT_BYTES, window_bytes // _KEPT_SHARE)
+        latest_first: list[Note] = []
         for path, note in self._loaded(thread.items).items():
             size = len(note.text.encode())
             if size > room:
@@ -144,8 +165,8 @@ class SessionSkills:
                 )
                 continue
             room -= size
-            kept.append(note)
-        return kept[::-1]
+            latest_first.append(note)
+        return latest_first[::-1]
 
     def _loaded(self, items: Sequence[EncodedItem]) -> dict[str, Note]:
         """Return the texts of skills by path.
@@ -157,16 +178,17 @@ class SessionSkills:
             _, _, from_path = text.partition("<path>")
             path, _, _ = from_path.partition("</path>")
             loaded.setdefault(path, Note(text, "user"))
-        calls = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
-        if not calls:
+        reads = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
+        if not reads:
             return loaded
         for skill in self._find().found:
             path = str(skill.path)
             if path in loaded:
                 continue
             mark = f"{skill.path.parent.name}/SKILL.md".encode()
-            if any(mark in item for item in calls):
-                loaded.update((path, note) for note in self._body(skill))
+            if any(mark in item for item in reads):
+                for note in self._body(skill):
+                    loaded[path] = note
         return loaded
 
 
@@ -188,40 +210,52 @@ def skill_list(
         return None
     paths = sorted({str(skill.folder.path) for skill in skills})
     roots = {path: f"r{number}" for number, path in enumerate(paths)}
-    if max_tokens is None:
-        tokens = window * _PERCENT_OF_WINDOW // 100
-    else:
-        tokens = max_tokens
-    room = tokens * _CHARACTERS_PER_TOKEN
     files = [_file(skill, roots) for skill in skills]
-    bare = [
-        len(f"- {skill.name}: {file}\n")
-        for skill, file in zip(skills, files, strict=True)
-    ]
-    lengths = [len(skill.description) + 1 for skill in skills]
-    count = len(skills)
-    length = bisect(
-        range(1, max(lengths) + 1),
-        room - sum(bare),
-        key=lambda most: sum(min(most, each) for each in lengths),
-    )
-    if length < min(_SHORTEST_DESCRIPTION, max(lengths)):
-        length = 0
-        count = bisect(list(accumulate(bare)), room)
-    if length < max(lengths):
-        warn(_shortened(tokens, length, len(skills) - count))
+    if max_tokens is None:
+        max_tokens = window * _PERCENT_OF_WINDOW // 100
+    count, length = _fitting(skills, files, max_tokens * _CHARACTERS_PER_TOKEN)
+    if any(length < _described(skill) for skill in skills):
+        warn(_shortening(max_tokens, length, len(skills) - count))
     if not count:
         return None
     lines = [
         f"- {skill.name}: {_short(skill.description, length)}{file}"
         for skill, file in zip(skills[:count], files, strict=False)
     ]
-    table = [f"- `{name}` = `{path}`" for path, name in roots.items()]
-    text = instruction_text("skills.md")
-    before, _, after = text.partition("{skills}")
     # A description must not close the list, or its rest would read as our own words.
-    told = "\n".join(lines).replace("</skills_instructions", "</ skills_instructions")
-    return before.replace("{roots}", "\n".join(table)) + told + after
+    listed = "\n".join(lines).replace("</skills_instructions", "</ skills_instructions")
+    table = "\n".join(f"- `{name}` = `{path}`" for path, name in roots.items())
+    before, _, after = instruction_text("skills.md").partition("{skills}")
+    return before.replace("{roots}", table) + listed + after
+
+
+def _fitting(
+    skills: Sequence[Skill], files: Sequence[str], room: int
+) -> tuple[int, int]:
+    """Fit a list into this many characters.
+
+    Returns the number of skills, and the characters of the longest description with the blank after
+    it. Descriptions are cut first; if they became too short, all are left out, and then skills.
+    """
+    bare = [
+        len(f"- {skill.name}: {file}\n")
+        for skill, file in zip(skills, files, strict=True)
+    ]
+    described = [_described(skill) for skill in skills]
+
+    def size(length: int) -> int:
+        return sum(min(length, each) for each in described)
+
+    longest = max(described)
+    length = bisect(range(1, longest + 1), room - sum(bare), key=size)
+    if length < min(_SHORTEST_DESCRIPTION, longest):
+        return bisect(list(accumulate(bare)), room), 0
+    return len(skills), length
+
+
+def _described(skill: Skill) -> int:
+    """Count the characters of a description and the blank after it."""
+    return len(skill.description) + 1
 
 
 def in_order(skills: Iterable[Skill]) -> list[Skill]:
@@ -232,11 +266,13 @@ def in_order(skills: Iterable[Skill]) -> list[Skill]:
 
 
 def _file(skill: Skill, roots: dict[str, str]) -> str:
-    return f"(file: {roots[str(skill.folder.path)]}/{skill.path.relative_to(skill.folder.path)})"
+    """Name the file of a skill, below the short name of its root."""
+    folder = skill.folder.path
+    return f"(file: {roots[str(folder)]}/{skill.path.relative_to(folder)})"
 
 
 def _short(description: str, length: int) -> str:
-    """Return the description after a blank, in at most this many characters."""
+    """Return the description and a blank, in at most this many characters; empty if 0."""
     if len(description) + 1 <= length:
         return f"{description} "
     if length:
@@ -244,22 +280,14 @@ def _short(description: str, length: int) -> str:
     return ""
 
 
-def _shortened(
-    tokens: int,
-    length: int,
-    left_out: int,
-) -> str:
-    if length:
-        done = f"were cut to {length} characters"
-    else:
-        done = "were left out"
-    if left_out:
-        if left_out == 1:
-            skills = "1 skill was"
-        else:
-            skills = f"{left_out} skills were"
-        done += f", and {skills} not listed at all"
+def _shortening(max_tokens: int, length: int, left_out: int) -> str:
+    """Say what was left out of the list, and what the user can do about it."""
+    what = f"were cut to {length} characters" if length else "were left out"
+    if left_out == 1:
+        what += ", and 1 skill was not listed at all"
+    elif left_out:
+        what += f", and {left_out} skills were not listed at all"
     return (
-        f"The list of skills is longer than {tokens} tokens: descriptions {done}. Set"
+        f"The list of skills is longer than {max_tokens} tokens: descriptions {what}. Set"
         " `skills.max_context_tokens` to list more, or disable skills with `[[skills.config]]`."
     )

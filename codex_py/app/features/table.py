@@ -28,10 +28,13 @@ class Inherited(Protocol):
 def configured_features(
     setup: SessionSetup, of_parent: Sequence[Feature | None] = ()
 ) -> list[Feature | None]:
-    """Return the features in the order of the table, the outermost first; None for those that are
-    off.
+    """Return the features in the order of the table, the outermost first. None: a feature is off.
 
-    `of_parent`: the features of the parent session, as returned here; empty if there is none.
+    Args:
+        of_parent: the features of the parent session, as returned here; empty if there is none.
+
+    Raises:
+        CodexError: a feature cannot be set up.
     """
     table = _table(setup)
     if not of_parent:
@@ -48,29 +51,33 @@ def configured_features(
 
 
 def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
-    """Pair the condition of each feature with a class or a function that makes it of the setup."""
+    """Pair the condition of each feature with the class or function that makes it.
+
+    A feature is on if its condition is true. The name is that of the module and of the maker, which
+    is called with the setup.
+    """
     config = setup.config
     options = setup.options
-    switched = config.features
+    switches = config.features
     settings = config.settings
     is_top = options.parent is None
-    agents = switched.multi_agent is not False and settings.agents.enabled is not False
+    agents = switches.multi_agent is not False and settings.agents.enabled is not False
     reviewer = settings.approvals_reviewer not in {None, "user"}
     # Clients of an app server set goals unasked; elsewhere the tools would add to every request.
-    goals = switched.goals
+    goals = switches.goals
     if goals is None:
         goals = options.source == "vscode"
     gates = config.gates.is_any and options.source == "exec"
     servers = any(server.enabled for server in config.mcp_servers.values())
     # The sandbox mode need not use the list of domains.
     domains = config.domains is not None or config.requirements.domains is not None
-    # Codex has no such feature: only a review switches skills off.
-    skills = raw(switched).get("skills") is not False and skill_folders(
-        config, setup.environment
-    )
+    # Codex has no such switch: only a review switches skills off.
+    may_have_skills = raw(switches).get("skills") is not False
+    skills = may_have_skills and skill_folders(config, setup.environment)
+    sandbox_check = config.files.denies or domains or unwritable_folders(setup)
     return (
         (
-            (config.files.denies or domains or unwritable_folders(setup)) and is_top,
+            sandbox_check and is_top,
             "codex_py.app.features.sandbox_check:sandbox_check",
         ),
         # Around the hooks: a call that they refuse runs no command, so it reaches no host.

@@ -15,6 +15,7 @@ class FormatStrikes:
 
     def __init__(self) -> None:
         self._mistake: str | None = None
+        """The mistake in the last message: a clause. None if there was none."""
         self._strikes = 0
         self._is_told = False
         """True if the note about the last message is already in the history."""
@@ -23,6 +24,7 @@ class FormatStrikes:
     async def watched(
         self, response: AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        """Pass a response on, and remember its mistake."""
         async with response as events:
             yield self._watched(events)
 
@@ -46,28 +48,28 @@ class FormatStrikes:
     def note(self, *, is_end: bool) -> Note | None:
         """Return the note about the last message, if it had a mistake.
 
-        `is_end`: the turn ends unless there is a note.
+        Args:
+            is_end: True if the turn ends unless there is a note.
 
         Raises:
-            CodexError: it was the third mistake.
+            CodexError: it was the third mistake in a row.
         """
-        wrong = self._mistake
+        mistake = self._mistake
         self._mistake = None
-        is_told = self._is_told
+        was_told = self._is_told
         self._is_told = is_end
-        if wrong is None:
-            self._strikes = self._strikes if is_told else 0
+        if mistake is None:
+            if not was_told:
+                self._strikes = 0
             return None
         self._strikes += 1
         if self._strikes == _MAX_STRIKES:
             self._strikes = 0
             raise CodexError(
-                f"the model wrote its tool calls wrongly {_MAX_STRIKES} times in a row: {wrong}",
+                f"the model wrote its tool calls wrongly {_MAX_STRIKES} times in a row: {mistake}",
                 code="tool_format",
             )
         from codex_py.model.text.format import FORMAT_REMINDER  # 4 ms
 
-        return Note(
-            f"{wrong[0].upper()}{wrong[1:]}, so it was not run. {FORMAT_REMINDER}",
-            "user",
-        )
+        sentence = f"{mistake[0].upper()}{mistake[1:]}, so it was not run."
+        return Note(f"{sentence} {FORMAT_REMINDER}", "user")

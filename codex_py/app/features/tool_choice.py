@@ -35,8 +35,10 @@ class ToolChoices:
         self._is_answered = False
         """True if the turn has a whole response."""
         self._is_met = False
+        """True if the first response of the turn calls a tool as the choice requires."""
         self._is_compacting = False
         self._serial = asyncio.Lock()
+        """Held by the running call if calls must not run side by side."""
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
@@ -50,11 +52,11 @@ class ToolChoices:
 
     def _watch(self, event: Event) -> None:
         match event:
-            case ItemCompleted(WebSearch()) if (
-                self._is_first and self._choice is not None and not self._choice.names
-            ):
-                # The provider runs its searches itself.
-                self._is_met = True
+            case ItemCompleted(WebSearch()) if self._is_first:
+                # The provider runs its searches itself, so they are not dispatched.
+                takes_any_tool = self._choice is not None and not self._choice.names
+                if takes_any_tool:
+                    self._is_met = True
             case UsageReported() if not self._is_compacting:
                 # The usage is reported at the end of each response. Its calls may run later, but
                 # before the next request.
@@ -66,18 +68,19 @@ class ToolChoices:
         """Ask the model for the tool that the turn wants, and hold it to it."""
 
         def stream(prompt: Prompt):
-            self._is_first = self._is_first and not self._is_answered
+            if self._is_answered:
+                self._is_first = False
             choice = self._choice
             if choice is None or self._is_compacting or not prompt.tools:
                 return inner(prompt)
             if choice.mode == "required" and not self._is_first:
                 return inner(prompt)
             offered = [spec.name for spec in prompt.tools]
-            missing = [name for name in choice.names if name not in offered]
-            if missing:
-                raise ConfigError(
-                    f"tool_choice: no tool {missing[0]!r} is offered; offered are {', '.join(offered)}"
-                )
+            for name in choice.names:
+                if name not in offered:
+                    raise ConfigError(
+                        f"tool_choice: no tool {name!r} is offered; offered are {', '.join(offered)}"
+                    )
             return inner(replace(prompt, tool_choice=choice))
 
         return stream
@@ -88,7 +91,8 @@ class ToolChoices:
         async def dispatch(use: ToolUse) -> ToolOutput:
             if self._choice is not None:
                 _check_call(self._choice, use.call.tool_name, is_first=self._is_first)
-            self._is_met = self._is_met or self._is_first
+            if self._is_first:
+                self._is_met = True
             if self._thread.settings.parallel_tool_calls:
                 return await inner(use)
             async with self._serial:
@@ -98,6 +102,7 @@ class ToolChoices:
 
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
+        """Apply the choice of the turn, else the configured one. Warn if the model ignored it."""
         choice = turn.tool_choice or self._configured
         if choice == ANY_TOOL:
             choice = None
@@ -109,7 +114,10 @@ class ToolChoices:
         if choice is None or choice.mode != "required":
             return
         if self._is_answered and not self._is_met:
-            self._thread.warn(_not_met(choice))
+            tool = " or ".join(choice.names) or "a tool"
+            self._thread.warn(
+                f"`tool_choice` was not met: the first response does not call {tool}."
+            )
 
     @asynccontextmanager
     async def _around_compaction(self, _: Compaction) -> AsyncGenerator[None]:
@@ -120,23 +128,19 @@ class ToolChoices:
             self._is_compacting = False
 
 
-def _not_met(choice: ToolChoice) -> str:
-    tool = " or ".join(choice.names) or "a tool"
-    return f"`tool_choice` was not met: the first response does not call {tool}."
+def _check_call(choice: ToolChoice, name: str, *, is_first: bool) -> None:
+    """Raise a `ToolError` if the choice does not allow a call of this tool.
 
-
-def _check_call(
-    choice: ToolChoice,
-    name: str,
-    *,
-    is_first: bool,
-) -> None:
-    """Raises a `ToolError` if the call is not allowed."""
+    Args:
+        is_first: True for a call of the first response of the turn.
+    """
     if choice.mode == "none":
         raise ToolError("no tool may be called in this turn", code="ToolNotAllowed")
+    holds_all_turn = choice.mode == "auto"
+    if not holds_all_turn and not is_first:
+        return
     allowed = {called_tool(None, each) for each in choice.names}
-    holds = choice.mode == "auto" or is_first
-    if allowed and holds and name not in allowed:
-        when = "in this turn" if choice.mode == "auto" else "now"
+    if allowed and name not in allowed:
+        when = "in this turn" if holds_all_turn else "now"
         names = ", ".join(choice.names)
         raise ToolError(f"{when}, only {names} may be called", code="ToolNotAllowed")

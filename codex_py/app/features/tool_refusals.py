@@ -23,7 +23,6 @@ _STATUSES: Final = {
 """The statuses of a refusal that may be about a tool. A status of 500 or more counts if the words
 are about a schema."""
 
-
 _MAX_AT_PLACES: Final = 3
 """The number of tools that are changed one by one because a server names their places. After that,
 all are changed at once."""
@@ -72,18 +71,19 @@ class ToolRefusals:
 
         Returns the change as a clause; None if nothing was changed.
         """
-        if not (_is_about_tools(error) and may_be_bad_schema(_words(error))):
+        if not _is_about_tools(error) or not may_be_bad_schema(_words(error)):
             return None
-        new = self._describe_all(tools)
-        if not new:
+        changed = self._change_all_schemas(tools)
+        if not changed:
             # The guess did not help.
             for name in self._guesses:
                 del self.changes[name]
             self._guesses = []
             return None
         self._offer_again(tools)
-        if not means("bad_schema", _words(error)):
-            self._guesses += new
+        is_guess = not means("bad_schema", _words(error))
+        if is_guess:
+            self._guesses += changed
         return (
             "refuses the schema of a tool and does not say which: the schemas of all tools of MCP servers and"
             " extensions are now part of their descriptions"
@@ -103,6 +103,7 @@ class ToolRefusals:
         return offered
 
     def _change(self, spec: ToolSpec) -> str | None:
+        """Make the next change of a tool. Returns it as a clause; None if there is none."""
         change = self._next_change(spec)
         if change is None:
             return None
@@ -113,10 +114,12 @@ class ToolRefusals:
         return f"refuses the tool `{spec.name}`, {what}"
 
     def _change_at_place(self, spec: ToolSpec, tools: Sequence[ToolSpec]) -> str | None:
-        """Change the tool at the place that a refusal names, or all tools if the place cannot be right."""
-        is_one_too_many = (
-            spec.name not in self._at_places and len(self._at_places) >= _MAX_AT_PLACES
-        )
+        """Change the tool at the place that a refusal names, or all tools if the place cannot be right.
+
+        Returns the change, as a clause for the user; None if nothing was changed.
+        """
+        is_new = spec.name not in self._at_places
+        is_one_too_many = is_new and len(self._at_places) >= _MAX_AT_PLACES
         if self._has_doubted and is_one_too_many:
             self._believes_places = False
             self._offer_again(tools)
@@ -124,14 +127,14 @@ class ToolRefusals:
         is_doubtful = is_one_too_many or self._has_moved_up(spec, tools)
         if is_doubtful and not self._has_doubted:
             self._has_doubted = True
-            self._describe_all(tools)
+            self._change_all_schemas(tools)
             self._offer_again(tools)
             return (
                 "goes on refusing a tool, and seems to count the tools in another way: the schemas of all tools of MCP"
                 " servers and extensions are now part of their descriptions"
             )
         change = self._change(spec)
-        if change is not None and spec.name not in self._at_places:
+        if change is not None and is_new:
             self._at_places.append(spec.name)
         return change
 
@@ -145,9 +148,9 @@ class ToolRefusals:
         names = [tool.name for tool in tools if not isinstance(tool, HostedSpec)]
         if last not in names:
             return False
-        behind = names[names.index(last) + 1 :]
-        left = [name for name in behind if self.changes.get(name) != "left out"]
-        return left[:1] == [spec.name]
+        later = names[names.index(last) + 1 :]
+        moved_up = (name for name in later if self.changes.get(name) != "left out")
+        return next(moved_up, None) == spec.name
 
     def _offer_again(self, tools: Sequence[ToolSpec]) -> None:
         """Offer again all tools that were changed because of their places.
@@ -162,25 +165,25 @@ class ToolRefusals:
                 self.changes[spec.name] = "schema in description"
         self._at_places.clear()
 
-    def _describe_all(self, tools: Sequence[ToolSpec]) -> Sequence[str]:
-        """Change the schemas of all foreign tools that are unchanged.
+    def _change_all_schemas(self, tools: Sequence[ToolSpec]) -> Sequence[str]:
+        """Move the schemas of all unchanged foreign tools into their descriptions.
 
         Returns the names of these tools.
         """
-        new = [
-            spec.name
-            for spec in tools
-            if _is_foreign(spec) and spec.name not in self.changes
-        ]
-        self.changes |= dict.fromkeys(new, "schema in description")
-        return new
+        names: list[str] = []
+        for spec in tools:
+            if _is_foreign(spec) and spec.name not in self.changes:
+                self.changes[spec.name] = "schema in description"
+                names.append(spec.name)
+        return names
 
     def _next_change(self, spec: ToolSpec) -> _Change | None:
-        is_changed = spec.name in self.changes
-        if isinstance(spec, FunctionSpec) and not is_changed:
+        """Return the change to try next. Functions of our own are never left out."""
+        change = self.changes.get(spec.name)
+        if isinstance(spec, FunctionSpec) and change is None:
             return "schema in description"
-        may_go = isinstance(spec, HostedSpec) or _is_foreign(spec)
-        if may_go and self.changes.get(spec.name) != "left out":
+        may_be_left_out = isinstance(spec, HostedSpec) or _is_foreign(spec)
+        if may_be_left_out and change != "left out":
             return "left out"
         return None
 
@@ -215,7 +218,6 @@ def _is_about_tools(error: ModelError) -> bool:
         return False
     if error.status in _STATUSES:
         return True
-    is_failure = (
-        error.status is not None and error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    )
-    return is_failure and means("bad_schema", error.words)
+    if error.status is None or error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return False
+    return means("bad_schema", error.words)

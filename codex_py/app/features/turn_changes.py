@@ -1,7 +1,8 @@
 """Records what each turn changes, for undo and for the `diff` of the turn's last event. LIGHT.
 
-Patches and commands of subagents belong to the turn of the session at the top, unless they have a work tree of their
-own. What a command in the background changes after a turn has ended belongs to the next turn that runs a command.
+Patches and commands of subagents belong to the turn of the session at the top, unless they have a
+work tree of their own. What a command in the background changes after a turn has ended belongs to
+the next turn that runs a command.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,13 +35,16 @@ class TurnChanges:
     """Records the changes of turns.
 
     With `features.undo = false` and without gates, it only records the diff of patches.
+
+    Args:
+        top: the feature of the session at the top; None if this one is it.
     """
 
     def __init__(self, setup: SessionSetup, top: "TurnChanges | None" = None) -> None:
-        """`top`: the feature of the session at the top; None if this one is it."""
         self._setup = setup
         self._top = top or self
         self._is_kept = setup.config.features.undo is not False
+        """True if the changes are kept for undo after the turn."""
         self._is_on = self._is_kept or setup.config.gates.is_any
         """True if changes by commands are recorded."""
         self._home: Path = setup.config.home
@@ -48,6 +52,7 @@ class TurnChanges:
         self._recorder = None
         """The `TurnRecorder`; made by the first call or hook that may change files."""
         self._lock = asyncio.Lock()
+        """Held while a thread works with the recorder."""
         # The session at the top counts for its subagents too.
         self._calls = 0
         """The number of running calls and hooks that may change files."""
@@ -56,11 +61,14 @@ class TurnChanges:
         self._toolboxes: set[SessionTools] = set()
         """The tools of sessions whose commands may still run in the background."""
         self._copying: asyncio.Task[object] | None = None
+        """The last copy of this turn that was made while the model thinks."""
         self._next_copy_s = 0.0
-        self._told: set[str] = set()
-        """The reasons that the user was told of why changes are not recorded."""
+        """The time of the next such copy, on the clock of `time.monotonic()`."""
+        self._warned_reasons: set[str] = set()
+        """The reasons why changes are not recorded that the user was told of."""
         self._thread: Thread | None = None
         self._diff = ""
+        """The diff of the last turn."""
 
     def for_child(self, setup: SessionSetup) -> "TurnChanges":
         return TurnChanges(setup, self._top)
@@ -99,6 +107,7 @@ class TurnChanges:
         return dispatch
 
     def _changing_by(self, use: ToolUse) -> AbstractAsyncContextManager[None]:
+        """Return the context for a call: `changing`, or none if it cannot change a file."""
         paths = changed_paths(use)
         name = use.call.tool_name
         # A patch names the files that it changes, and is refused otherwise.
@@ -106,14 +115,15 @@ class TurnChanges:
             if not paths:
                 return nullcontext()
             # A patch names one path of a file, but changes all hard links to it.
-            return self.changing(
-                is_known=not any(map(_has_other_links, paths)), is_confined=True
-            )
+            is_known = not any(map(_has_other_links, paths))
+            return self.changing(is_known=is_known, is_confined=True)
         if name not in {*COMMAND_TOOLS, "write_stdin"}:
             return self.changing()
-        is_confined = self._is_confined(use)
         is_poll = name == "write_stdin" and not use.params.chars
-        if is_poll or (is_confined and use.context.sandbox_policy.mode == "read-only"):
+        if is_poll:
+            return nullcontext()
+        is_confined = self._is_confined(use)
+        if is_confined and use.context.sandbox_policy.mode == "read-only":
             return nullcontext()
         return self.changing(is_command=True, is_confined=is_confined)
 
@@ -136,9 +146,8 @@ class TurnChanges:
             yield
             return
         top = self._top
-        writer = None
-        if not is_command:
-            writer = object()
+        # The items of a command are its writers, see `_watch`.
+        writer = None if is_command else object()
         await top._begin(
             self._toolbox, writer, is_known=is_known, is_confined=is_confined
         )
@@ -206,6 +215,12 @@ class TurnChanges:
         is_known: bool,
         is_confined: bool,
     ) -> None:
+        """Prepare the record for a call, and count it. A copy is made before it, if one is needed.
+
+        Args:
+            toolbox: the tools of the session that runs the call.
+            writer: stands for the call while it may change files; None if others do.
+        """
         recorder = self._loaded()
         async with self._lock:
             self._settle()
@@ -215,7 +230,7 @@ class TurnChanges:
             elif not recorder.has_copy:
                 await _in_thread(recorder.copy)
             elif self._may_copy:
-                await _in_thread(self._make_copy)
+                await _in_thread(self._make_timed_copy)
             recorder.will_run(is_confined=is_confined or is_known)
             if toolbox is not None:
                 self._toolboxes.add(toolbox)
@@ -254,18 +269,21 @@ class TurnChanges:
 
     @property
     def _may_copy(self) -> bool:
+        """True if nothing runs, and the last copy is long enough ago for its cost."""
         return self._is_quiet and time.monotonic() > self._next_copy_s
 
-    def _make_copy(self) -> None:
+    def _make_timed_copy(self) -> None:
+        """Make a copy, and set the time of the next one by how long it took."""
         began_s = time.monotonic()
         self._loaded().copy()
         ended_s = time.monotonic()
         self._next_copy_s = ended_s + (ended_s - began_s) / _MAX_SHARE
 
     async def _copy(self) -> None:
+        """Make a copy, unless something has begun to run."""
         async with self._lock:
             if self._is_quiet:
-                await _in_thread(self._make_copy)
+                await _in_thread(self._make_timed_copy)
 
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
@@ -277,35 +295,38 @@ class TurnChanges:
                 await to_its_end(self._end_turn(turn))
 
     async def _end_turn(self, turn: TurnStart) -> None:
+        """Complete the record of the turn, and tell the user what it lacks."""
         assert self._thread is not None
         if self._copying is not None:
             await self._copying
             self._copying = None
         self._settle()
         recorder = self._loaded()
-        prompts = len(self._thread.past_prompts())
-        options = {
-            "is_new": turn.prompt is not None,
-            "is_kept": self._is_kept and self._top is self,
-        }
+        end = partial(
+            recorder.end_turn,
+            len(self._thread.past_prompts()),
+            is_new=turn.prompt is not None,
+            is_kept=self._is_kept and self._top is self,
+        )
         try:
             async with self._lock:
-                self._diff = await asyncio.to_thread(
-                    recorder.end_turn, prompts, **options
-                )
-            if recorder.loss is not None:
-                lost = f"What commands changed in this turn cannot be undone: {recorder.loss}."
-                self._thread.warn(lost)
-            elif self._is_kept:
-                self._warn_of_unrecorded(recorder.unrecorded)
+                self._diff = await asyncio.to_thread(end)
         except (CodexError, OSError) as error:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
+            return
+        if recorder.loss is not None:
+            lost = (
+                f"What commands changed in this turn cannot be undone: {recorder.loss}."
+            )
+            self._thread.warn(lost)
+        elif self._is_kept:
+            self._warn_of_unrecorded(recorder.unrecorded)
 
     def _warn_of_unrecorded(self, reason: str) -> None:
         """Tell the user once in a session why changes of commands are neither shown nor undone."""
-        if not reason or reason in self._told:
+        if not reason or reason in self._warned_reasons:
             return
-        self._told.add(reason)
+        self._warned_reasons.add(reason)
         assert self._thread is not None
         self._thread.warn(
             f"What commands change here is not recorded, so `undo` and the diff of a turn leave it out: {reason}."
@@ -317,6 +338,7 @@ class TurnChanges:
         return {}
 
     def _loaded(self):
+        """Return the `TurnRecorder`, which the first call makes."""
         if self._recorder is None:
             # The cost is measured with the tools already loaded.
             from codex_py.patch.undo.recorder import TurnRecorder  # 8 ms
@@ -341,12 +363,14 @@ class TurnChanges:
     def _is_confined(self, use: ToolUse) -> bool:
         """True if nothing can let a command out of its sandbox."""
         policy = use.context.sandbox_policy
-        toolbox = self._toolbox
-        is_final = policy.is_final or (
-            use.context.approval_policy is ApprovalPolicy.NEVER
-            and not (toolbox and toolbox.has_rules)
-        )
-        return is_final and policy.mode != "danger-full-access"
+        if policy.mode == "danger-full-access":
+            return False
+        if policy.is_final:
+            return True
+        # An approval or a rule can let a command run without the sandbox.
+        has_rules = self._toolbox is not None and self._toolbox.has_rules
+        is_never_asked = use.context.approval_policy is ApprovalPolicy.NEVER
+        return is_never_asked and not has_rules
 
     @cached_property
     def _toolbox(self) -> SessionTools | None:
@@ -365,4 +389,5 @@ def _has_other_links(path: Path) -> bool:
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
+    """Do the work in a thread. A cancellation waits for its end."""
     await to_its_end(asyncio.to_thread(work))
