@@ -6,6 +6,7 @@ If the answer breaks `instructions/review.json`, its readable parts are kept.
 import json
 import re
 from collections.abc import Iterator
+from math import isnan
 from typing import Any, Final, cast
 
 from codex_py.protocol.frozen import frozen
@@ -15,10 +16,10 @@ _FENCED: Final = re.compile(r"^ *```\w* *\n(.*?)^ *```", re.MULTILINE | re.DOTAL
 _LIST: Final = re.compile(r'"findings"\s*:\s*\[')
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _WHOLE_NUMBER: Final = re.compile(r"\s*[pP]?(\d{1,9})(?:\.0*)?\s*")
-_MARKED: Final = re.compile(r"\s*\[P([0-3])\]")
+_TITLE_PRIORITY: Final = re.compile(r"\s*\[P([0-3])\]")
 _MAX_STARTS: Final = 50
 """The number of places in prose at which an object is looked for."""
-_PRIORITY: Final = 1
+_DEFAULT_PRIORITY: Final = 1
 """The priority of a finding without one: it should be fixed before the change is merged."""
 _LEAST_PRIORITY: Final = 3
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -41,6 +42,8 @@ class Remark:
 
 @frozen
 class ReviewAnswer:
+    """The readable parts of an answer."""
+
     remarks: tuple[Remark, ...]
     correctness: str
     explanation: str
@@ -53,28 +56,31 @@ class ReviewAnswer:
 
 
 def read_answer(text: str) -> ReviewAnswer:
+    """Read the text of an answer. Nothing in it is an error."""
     data = _object(text)
     unread = 0
     if data is None:
-        data = {"findings": _beginning(text)}
+        data = {"findings": _findings_so_far(text)}
         unread = 1
     listed = data.get("findings")
     if isinstance(listed, dict):
         # The value is a single finding.
         listed = [cast("Any", listed)]
     is_list = isinstance(listed, list)
-    if is_list:
-        found = [_remark(as_object(each)) for each in cast("list[Any]", listed)]
-    else:
-        found = []
-    remarks = tuple([each for each in found if each is not None])
-    unread += len(found) - len(remarks)
+    entries: list[Any] = cast("list[Any]", listed) if is_list else []
+    remarks: list[Remark] = []
+    for entry in entries:
+        remark = _remark(as_object(entry))
+        if remark is None:
+            unread += 1
+        else:
+            remarks.append(remark)
     if not is_list:
         unread += 1
     explanation = text_field(data, "overall_explanation")
-    is_empty_list = is_list and not found and unread == 0
+    is_empty_list = is_list and not entries and unread == 0
     return ReviewAnswer(
-        remarks,
+        tuple(remarks),
         text_field(data, "overall_correctness"),
         explanation,
         _share(data.get("overall_confidence_score")),
@@ -84,27 +90,31 @@ def read_answer(text: str) -> ReviewAnswer:
 
 
 def _object(text: str) -> JsonObject | None:
-    """Return the object of findings in an answer, whatever text is around it."""
-    for piece in _pieces(text):
-        data = _decoded(piece)
-        fields: JsonObject = (
-            {"findings": data} if isinstance(data, list) else as_object(data)
-        )
+    """Return the object of findings in an answer, whatever text is around it.
+
+    A bare list is taken for the list of findings. Returns None if there is neither.
+    """
+    for candidate in _candidates(text):
+        data = _decoded(candidate)
+        if isinstance(data, list):
+            return {"findings": data}
+        fields = as_object(data)
         if "findings" in fields or "overall_explanation" in fields:
             return fields
     return None
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _candidates(text: str) -> Iterator[str]:
+    """Yield the texts that may begin with the object: all, each block of code, each brace."""
     yield text
-    for found in _FENCED.finditer(text):
-        yield found[1]
-    at = -1
+    for block in _FENCED.finditer(text):
+        yield block[1]
+    start = -1
     for _ in range(_MAX_STARTS):
-        at = text.find("{", at + 1)
-        if at < 0:
+        start = text.find("{", start + 1)
+        if start < 0:
             return
-        yield text[at:]
+        yield text[start:]
 
 
 def _decoded(text: str) -> Any:
@@ -117,7 +127,7 @@ def _decoded(text: str) -> Any:
     return value
 
 
-def _beginning(text: str) -> list[Any] | None:
+def _findings_so_far(text: str) -> list[Any] | None:
     """Return the findings of an answer that breaks off, up to the last whole one.
 
     Returns None if no list begins.
@@ -126,12 +136,13 @@ def _beginning(text: str) -> list[Any] | None:
     if start is None:
         return None
     found: list[Any] = []
-    at = start.end()
+    position = start.end()
     while True:
-        between = _BETWEEN.match(text, at)
-        at = at if between is None else between.end()
+        between = _BETWEEN.match(text, position)
+        if between is not None:
+            position = between.end()
         try:
-            value, at = _DECODER.raw_decode(text, at)
+            value, position = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
             return found
         found.append(value)
@@ -141,41 +152,45 @@ def _remark(data: JsonObject) -> Remark | None:
     """Read a finding; None if it has no content."""
     title = text_field(data, "title").strip()
     body = text_field(data, "body")
-    if not (title or body.strip()):
-        return None
-    title = title or body.strip().splitlines()[0]
-    place = as_object(data.get("code_location"))
-    path = text_field(place, "absolute_file_path")
+    if not title:
+        if not body.strip():
+            return None
+        title = body.strip().splitlines()[0]
+    location = as_object(data.get("code_location"))
+    path = text_field(location, "absolute_file_path")
     return Remark(
         title,
         body,
         _priority(data.get("priority"), title),
         _share(data.get("confidence_score")),
         path,
-        _lines(place.get("line_range")) if path else None,
+        _lines(location.get("line_range")) if path else None,
     )
 
 
 def _priority(value: object, title: str) -> int:
+    """Return the priority of a finding: the field, else the `[P1]` before the title, else 1."""
     number = _whole(value)
     if number is None:
-        marked = _MARKED.match(title)
-        number = _PRIORITY if marked is None else int(marked[1])
+        marked = _TITLE_PRIORITY.match(title)
+        number = _DEFAULT_PRIORITY if marked is None else int(marked[1])
     return min(number, _LEAST_PRIORITY)
 
 
 def _lines(value: object) -> tuple[int, int] | None:
-    parts = cast("JsonObject", value)
+    """Read a range of lines: an object, a list, a text such as `3-5`, or a single number."""
     match value:
         case dict():
-            given: list[Any] = [parts.get("start"), parts.get("end")]
+            fields = cast("JsonObject", value)
+            parts: list[Any] = [fields.get("start"), fields.get("end")]
         case list():
-            given = cast("list[Any]", value)
+            parts = cast("list[Any]", value)
         case str():
-            given = [*re.findall(r"\d+", value)]
+            parts = [*re.findall(r"\d+", value)]
         case _:
-            given = [value]
-    numbers = [number for each in given if (number := _whole(each))]
+            parts = [value]
+    # There is no line 0.
+    numbers = [*filter(None, map(_whole, parts))]
     if numbers:
         return (min(numbers), max(numbers))
     return None
@@ -199,6 +214,6 @@ def _share(value: object) -> float:
         number = float(value)
     except (ValueError, OverflowError):
         return 0.0
-    if number == number:
-        return min(max(number, 0.0), 1.0)
-    return 0.0
+    if isnan(number):
+        return 0.0
+    return min(max(number, 0.0), 1.0)

@@ -17,11 +17,13 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.streams.terminal import printable
 
-_LONGEST_CODE: Final = 4_000
+_MAX_CODE_BYTES: Final = 4_000
 
 
 @frozen
 class Finding:
+    """A finding, placed on the lines of the change. Its texts are safe for a terminal."""
+
     title: str
     body: str
     priority: int
@@ -44,6 +46,8 @@ class Finding:
 
 @frozen
 class ReviewReport:
+    """The result of a review."""
+
     findings: tuple[Finding, ...]
     """The findings, the most serious first."""
     correctness: str
@@ -58,20 +62,21 @@ class ReviewReport:
 def read_review(answer: str, change: ReviewedChange) -> ReviewReport:
     """Read an answer, even if it does not satisfy `instructions/review.json`."""
     read = read_answer(answer)
-    files = {_shown(file.destination, change.root): file for file in change.files}
+    files = {_shown_path(file.destination, change.root): file for file in change.files}
     findings = [_finding(remark, change.root, files) for remark in read.remarks]
+    findings.sort(key=lambda finding: finding.priority)
     return ReviewReport(
-        tuple(sorted(findings, key=lambda finding: finding.priority)),
+        tuple(findings),
         _clean(read.correctness),
         _clean(read.explanation),
         read.confidence,
-        read.unread if read.is_readable else 0,
-        "" if read.is_readable else _clean(answer.strip()),
+        unread=read.unread if read.is_readable else 0,
+        text="" if read.is_readable else _clean(answer.strip()),
     )
 
 
 def data_of(review: ReviewReport) -> dict[str, Any]:
-    """Return the review as JSON. Fields for broken answers are left out otherwise."""
+    """Return the review as JSON. `unread` and `text` are there only for broken answers."""
     data = asdict(review)
     if not review.unread:
         del data["unread"]
@@ -80,33 +85,28 @@ def data_of(review: ReviewReport) -> dict[str, Any]:
     return data
 
 
-def _finding(
-    remark: Remark,
-    root: Path,
-    files: dict[str, PatchedFile],
-) -> Finding:
+def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Finding:
+    """Place a remark on the lines of the change.
+
+    Args:
+        files: the files of the change, by their paths as `_shown_path` gives them.
+    """
+    path = ""
     if remark.path:
-        path = _shown(Path(os.path.normpath(root / remark.path)), root)
-    else:
-        path = ""
+        path = _shown_path(Path(os.path.normpath(root / remark.path)), root)
     start, end = remark.lines or (None, None)
-    title = " ".join(_clean(remark.title).split())
-    on_change = False if files and remark.path else None
-    flagged = list[bytes]()
+    flagged: list[bytes] = []
     file = files.get(path)
-    if file is not None:
+    if file is not None and remark.lines is not None:
+        on_change = _touches(remark.lines, _changed_lines(file))
+        flagged = _lines_of(file, remark.lines)
+    elif file is None and files and path:
+        on_change = False
+    else:
         on_change = None
-        if start is not None and end is not None:
-            changed = _changed_lines(file)
-            if changed is not None:
-                on_change = any(start <= each <= end for each in changed)
-            flagged = (file.new or b"").split(b"\n")[start - 1 : end]
+    title = " ".join(_clean(remark.title).split())
     path = _clean(path)
-    marks = (
-        title.casefold().encode(),
-        path.encode(),
-        *(line.strip() for line in flagged),
-    )
+    code = b"\n".join(flagged)[:_MAX_CODE_BYTES]
     return Finding(
         title,
         _clean(remark.body),
@@ -116,9 +116,28 @@ def _finding(
         start,
         end,
         on_change,
-        hashlib.sha256(b"\0".join(marks)).hexdigest()[:32],
-        _clean(b"\n".join(flagged)[:_LONGEST_CODE].decode(errors="replace")),
+        _fingerprint(title, path, flagged),
+        _clean(code.decode(errors="replace")),
     )
+
+
+def _touches(lines: tuple[int, int], changed: set[int] | None) -> bool | None:
+    """True if one of the lines is changed; None if the changed lines are unknown."""
+    if changed is None:
+        return None
+    start, end = lines
+    return any(start <= each <= end for each in changed)
+
+
+def _lines_of(file: PatchedFile, lines: tuple[int, int]) -> list[bytes]:
+    start, end = lines
+    return (file.new or b"").split(b"\n")[start - 1 : end]
+
+
+def _fingerprint(title: str, path: str, flagged: list[bytes]) -> str:
+    stripped = [line.strip() for line in flagged]
+    marks = [title.casefold().encode(), path.encode(), *stripped]
+    return hashlib.sha256(b"\0".join(marks)).hexdigest()[:32]
 
 
 def _clean(text: str) -> str:
@@ -126,12 +145,12 @@ def _clean(text: str) -> str:
 
     Characters that UTF-8 or XML cannot contain are replaced too.
     """
-    return printable(text.encode(errors="replace").decode()).translate(
-        {0xFFFE: "?", 0xFFFF: "?"}
-    )
+    valid = text.encode(errors="replace").decode()
+    return printable(valid).translate({0xFFFE: "?", 0xFFFF: "?"})
 
 
-def _shown(path: Path, root: Path) -> str:
+def _shown_path(path: Path, root: Path) -> str:
+    """Return a path relative to the root with slashes, or absolute if it is not below the root."""
     for top in (root, Path(os.path.realpath(root))):
         if path.is_relative_to(top):
             return path.relative_to(top).as_posix()
@@ -143,10 +162,10 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
 
     Returns None if no diff shows the lines, because the file is large or binary.
     """
-    numbers = set[int]()
+    numbers: set[int] = set()
     diff = git_diff([file._replace(path=Path("file"))])
-    parts = PatchSet(StringIO(diff, newline="\n"))
-    for hunk in chain.from_iterable(parts):
+    hunks = chain.from_iterable(PatchSet(StringIO(diff, newline="\n")))
+    for hunk in hunks:
         number = hunk.target_start
         for line in hunk:
             if line.is_removed:
@@ -157,6 +176,7 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
                 number += 1
             elif line.is_context:
                 number += 1
-    if not numbers and (file.old or b"") != (file.new or b""):
+    is_different = (file.old or b"") != (file.new or b"")
+    if is_different and not numbers:
         return None
     return numbers

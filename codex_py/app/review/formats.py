@@ -26,29 +26,24 @@ _MEANINGS: Final = (
 
 def as_text(review: ReviewReport, root: Path) -> str:
     """Format the review as Codex shows it. `root`: the absolute root of the change."""
-    if review.explanation.strip():
-        parts = [review.explanation.strip()]
-    else:
-        parts = []
-    if review.findings:
-        if len(review.findings) == 1:
-            heading = "Review comment:"
-        else:
-            heading = "Full review comments:"
-        comments: list[str] = []
-        for finding in review.findings:
-            lines = "\n".join(
-                f"  {line}".rstrip() for line in finding.body.strip().splitlines()
-            )
-            if finding.on_change is False:
-                elsewhere = " (not a line of the change)"
-            else:
-                elsewhere = ""
-            where = _absolute_place(finding, root)
-            comments.append(f"- {finding.title}{where}{elsewhere}\n{lines}")
-        parts.append("\n\n".join([heading, *comments]))
-    parts += filter(None, [review.text, unread_text(review)])
-    return "\n\n".join(parts) or "No findings."
+    paragraphs = [review.explanation.strip()]
+    if len(review.findings) == 1:
+        paragraphs.append("Review comment:")
+    elif review.findings:
+        paragraphs.append("Full review comments:")
+    paragraphs += [_comment(finding, root) for finding in review.findings]
+    paragraphs += [review.text, unread_text(review)]
+    return "\n\n".join(filter(None, paragraphs)) or "No findings."
+
+
+def _comment(finding: Finding, root: Path) -> str:
+    """Format a finding: its title and place, and its indented body below."""
+    heading = f"- {finding.title}{_absolute_place(finding, root)}"
+    if finding.on_change is False:
+        heading += " (not a line of the change)"
+    lines = [f"  {line}".rstrip() for line in finding.body.strip().splitlines()]
+    body = "\n".join(lines)
+    return f"{heading}\n{body}"
 
 
 def unread_text(review: ReviewReport) -> str:
@@ -61,13 +56,13 @@ def unread_text(review: ReviewReport) -> str:
 
 
 def _absolute_place(finding: Finding, root: Path) -> str:
+    """Return the place after a dash, as `/src/a.py:3-5`; empty without a path."""
     if not finding.path:
         return ""
+    place = on_one_line(str(root / finding.path))
     if finding.start is None:
-        lines = ""
-    else:
-        lines = f":{finding.start}-{finding.end}"
-    return f" — {on_one_line(str(root / finding.path))}{lines}"
+        return f" — {place}"
+    return f" — {place}:{finding.start}-{finding.end}"
 
 
 def titled(finding: Finding) -> str:
@@ -85,8 +80,9 @@ def place(finding: Finding) -> str:
         return "no place given"
     if finding.start is None:
         return finding.path
-    lines = dict.fromkeys((finding.start, finding.end))
-    return f"{finding.path}:{'-'.join(map(str, lines))}"
+    if finding.start == finding.end:
+        return f"{finding.path}:{finding.start}"
+    return f"{finding.path}:{finding.start}-{finding.end}"
 
 
 def _as_json(review: ReviewReport) -> str:
@@ -107,25 +103,22 @@ def _as_sarif(review: ReviewReport) -> str:
         for priority, meaning in enumerate(_MEANINGS)
     ]
     driver = {"name": "codex-py review", "version": __version__, "rules": rules}
-    results = [_sarif_result(finding) for finding in review.findings]
-    run: dict[str, Any] = {"tool": {"driver": driver}, "results": results}
-    run["columnKind"] = "unicodeCodePoints"
+    run: dict[str, Any] = {
+        "tool": {"driver": driver},
+        "results": [_sarif_result(finding) for finding in review.findings],
+        "columnKind": "unicodeCodePoints",
+    }
     problems = _problems(review)
     if problems:
         notes = [
             {"level": "error", "message": {"text": problem}} for problem in problems
         ]
-        run["invocations"] = [
-            {
-                "executionSuccessful": not review.text,
-                "toolExecutionNotifications": notes,
-            }
-        ]
-    log = {
-        "$schema": _SARIF,
-        "version": "2.1.0",
-        "runs": [run],
-    }
+        invocation = {
+            "executionSuccessful": not review.text,
+            "toolExecutionNotifications": notes,
+        }
+        run["invocations"] = [invocation]
+    log = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2)
 
 
@@ -137,13 +130,13 @@ def _problems(review: ReviewReport) -> list[str]:
 def _sarif_locations(finding: Finding) -> list[Any]:
     if not finding.path:
         return []
-    is_below = not finding.path.startswith("/")
-    base = {"uriBaseId": "%SRCROOT%"} if is_below else {}
-    if is_below:
-        uri = quote(finding.path)
+    uri = quote(finding.path)
+    is_absolute = finding.path.startswith("/")
+    if is_absolute:
+        artifact = {"uri": f"file://{uri}"}
     else:
-        uri = f"file://{quote(finding.path)}"
-    physical: dict[str, Any] = {"artifactLocation": {"uri": uri, **base}}
+        artifact = {"uri": uri, "uriBaseId": "%SRCROOT%"}
+    physical: dict[str, Any] = {"artifactLocation": artifact}
     if finding.start is not None:
         physical["region"] = {"startLine": finding.start, "endLine": finding.end}
     return [{"physicalLocation": physical}]
@@ -168,34 +161,36 @@ def _as_junit(review: ReviewReport) -> str:
     one case that passed.
     """
     problems = _problems(review)
-    count = {
-        "tests": f"{len(review.findings) + len(problems) or 1}",
-        "failures": f"{len(review.findings)}",
-    }
+    cases = len(review.findings) + len(problems)
+    suite = Element("testsuite", {"name": "codex-py review"})
+    suite.set("tests", str(cases or 1))
+    suite.set("failures", str(len(review.findings)))
     if problems:
-        count["errors"] = f"{len(problems)}"
-    suite = Element("testsuite", {"name": "codex-py review", **count})
-    for each in review.findings:
-        path = on_one_line(each.path)
-        name = on_one_line(titled(each))
-        case = SubElement(suite, "testcase", classname=path or "review", name=name)
-        if path:
-            case.set("file", path)
-        if each.start is not None:
-            case.set("line", str(each.start))
-        failure = SubElement(
-            case, "failure", message=on_one_line(each.title), type=f"P{each.priority}"
-        )
-        failure.text = printable(f"{place(each)}\n\n{each.body}")
+        suite.set("errors", str(len(problems)))
+    for finding in review.findings:
+        _add_failed_case(suite, finding)
     for problem in problems:
         case = SubElement(suite, "testcase", classname="review", name="cannot be read")
-        SubElement(case, "error", message="cannot be read").text = printable(problem)
-    if not (review.findings or problems):
+        error = SubElement(case, "error", message="cannot be read")
+        error.text = printable(problem)
+    if not cases:
         SubElement(suite, "testcase", classname="review", name="no findings")
     indent(suite)
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
-    )
+    xml = tostring(suite, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml}'
+
+
+def _add_failed_case(suite: Element, finding: Finding) -> None:
+    path = on_one_line(finding.path)
+    name = on_one_line(titled(finding))
+    case = SubElement(suite, "testcase", classname=path or "review", name=name)
+    if path:
+        case.set("file", path)
+    if finding.start is not None:
+        case.set("line", str(finding.start))
+    message = on_one_line(finding.title)
+    failure = SubElement(case, "failure", message=message, type=f"P{finding.priority}")
+    failure.text = printable(f"{place(finding)}\n\n{finding.body}")
 
 
 def _as_annotations(review: ReviewReport) -> str:
@@ -204,7 +199,7 @@ def _as_annotations(review: ReviewReport) -> str:
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
     lines = [_annotation(finding) for finding in review.findings]
-    title = _property("The review could not be read")
+    title = _property_text("The review could not be read")
     lines += [
         f"::error title={title}::{command_text(text)}" for text in _problems(review)
     ]
@@ -214,10 +209,10 @@ def _as_annotations(review: ReviewReport) -> str:
 def _annotation(finding: Finding) -> str:
     properties: list[str] = []
     if finding.path:
-        properties.append(f"file={_property(finding.path)}")
+        properties.append(f"file={_property_text(finding.path)}")
     if finding.path and finding.start is not None:
         properties += [f"line={finding.start}", f"endLine={finding.end}"]
-    properties.append(f"title={_property(titled(finding))}")
+    properties.append(f"title={_property_text(titled(finding))}")
     level = _LEVELS[finding.priority].replace("note", "notice")
     return f"::{level} {','.join(properties)}::{command_text(finding.body)}"
 
@@ -227,7 +222,8 @@ def command_text(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
+def _property_text(text: str) -> str:
+    """Return the text as a property of a workflow command."""
     return command_text(text).replace(":", "%3A").replace(",", "%2C")
 
 

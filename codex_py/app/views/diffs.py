@@ -1,6 +1,7 @@
-"""Reads diffs for display, in git's form or as an envelope of `apply_patch`: files, and lines with their numbers.
+"""Reads diffs for display: their files, and the lines with their numbers.
 
-Do not apply the result: the reader is lenient. Text that is not a diff has no files.
+A diff is in git's form, or an envelope of `apply_patch`. Do not apply the result: the reader is
+lenient. Text that is not a diff has no files.
 """
 
 import re
@@ -25,6 +26,8 @@ _SIGNS: dict[bytes, Sign] = {b"+": "+", b"-": "-"}
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
+    """A line of a diff, without its sign and its newline."""
+
     sign: Sign
     """`@` marks lines that are left out, `\\` a remark on the line before."""
     text: str
@@ -36,6 +39,8 @@ class DiffLine:
 
 @dataclass(slots=True)
 class ShownFile:
+    """A file of a diff."""
+
     path: str
     verb: str = EDITED
     """`Added`, `Edited`, `Deleted` or `Renamed`."""
@@ -60,12 +65,13 @@ def read_diff(diff: str) -> list[ShownFile]:
 
 
 def _shown(file: FileDiff) -> ShownFile:
-    count = int(file.has_prefix and file.is_git)
-    old, new = (
-        stripped(name, count) or name for name in (file.old_name, file.new_name)
-    )
+    # In git's form, the names begin with `a/` and `b/`.
+    components = 1 if file.has_prefix and file.is_git else 0
+    old = stripped(file.old_name, components) or file.old_name
+    new = stripped(file.new_name, components) or file.new_name
     verb = VERBS.get(file.operation, EDITED)
-    shown = ShownFile(old, verb, new if old != new else "", hunks=file.hunks)
+    moved_to = new if new != old else ""
+    shown = ShownFile(old, verb, moved_to, hunks=file.hunks)
     for hunk in file.hunks:
         if shown.lines:
             shown.lines.append(DiffLine("@", ""))
@@ -81,16 +87,16 @@ def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
     for line in hunk.body:
         sign = _SIGNS.get(line[:1], " ")
         text = line[1:].decode(errors="replace")
-        shown = text.removesuffix("\n")
+        without_newline = text.removesuffix("\n")
         match sign:
             case "-":
-                yield DiffLine("-", shown, old)
+                yield DiffLine("-", without_newline, old)
                 old += 1
             case "+":
-                yield DiffLine("+", shown, new)
+                yield DiffLine("+", without_newline, new)
                 new += 1
             case _:
-                yield DiffLine(sign, shown, new, old)
+                yield DiffLine(sign, without_newline, new, old)
                 old += 1
                 new += 1
         if not text.endswith("\n"):
@@ -98,6 +104,7 @@ def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
 
 
 def _envelope(lines: list[str]) -> Iterator[ShownFile]:
+    """Yield the files of an envelope, given as lines without newlines."""
     file: ShownFile | None = None
     for line in lines:
         head = _ENVELOPE.match(line)
@@ -115,10 +122,8 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
             if file.lines:
                 file.lines.append(DiffLine("@", ""))
         else:
-            if file.verb == "Added":
-                number = len(file.lines) + 1
-            else:
-                number = None
+            # Only the lines of a new file have known numbers.
+            number = len(file.lines) + 1 if file.verb == "Added" else None
             sign = _SIGNS.get(line[:1].encode(errors="replace"), " ")
             file.lines.append(DiffLine(sign, line[1:], number))
     if file is not None:

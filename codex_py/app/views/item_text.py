@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, cast
 
 from codex_py.execpolicy.place import is_known_shell
@@ -11,7 +12,9 @@ from codex_py.streams.plain_text import cut
 
 _SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)
 _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
+"""A part of a word: within single quotes, within double quotes, or bare."""
 LONGEST_SCRIPT = 100_000
+"""The characters of the longest command line whose shell is left out."""
 
 _AGENT_VERBS = {
     "spawn_agent": ("Starting an agent", "Started agent"),
@@ -20,8 +23,9 @@ _AGENT_VERBS = {
     "close_agent": ("Closing", "Closed"),
 }
 """The words while the call runs, and after its end."""
-_LONGEST_ARGUMENTS = 300
-_MOST_PARTS = 20
+_MAX_VALUE_CHARS = 300
+"""The limit of a single JSON value."""
+_MAX_PARTS = 20
 """The largest number of parts of a JSON list or object that are shown."""
 
 
@@ -52,9 +56,10 @@ def script_of(command: str, own_shell: str = "") -> str:
             # Several words: the script has arguments, which are a part of the command.
             return command
         single, double, bare = part.groups()
-        script.append(
-            re.sub(r"\\(.)", r"\1", double) if double else single or bare or ""
-        )
+        if double:
+            script.append(re.sub(r"\\(.)", r"\1", double))
+        else:
+            script.append(single or bare or "")
         position = part.end()
     return "".join(script)
 
@@ -81,24 +86,17 @@ def search_words(item: WebSearch) -> tuple[str, str]:
 def one_line_json(value: Any) -> str:
     """Return a value of any size as JSON on one line. Long strings, lists and objects are cut."""
     if isinstance(value, str):
-        return json.dumps(cut(value, _LONGEST_ARGUMENTS, ""), ensure_ascii=False)
+        return json.dumps(cut(value, _MAX_VALUE_CHARS, ""), ensure_ascii=False)
     if isinstance(value, dict):
-        items = list(cast("dict[str, Any]", value).items())[:_MOST_PARTS]
-        return (
-            "{"
-            + ", ".join(
-                f"{one_line_json(str(key))}: {one_line_json(part)}"
-                for key, part in items
-            )
-            + "}"
-        )
+        fields = islice(cast("dict[str, Any]", value).items(), _MAX_PARTS)
+        shown = [
+            f"{one_line_json(str(key))}: {one_line_json(part)}" for key, part in fields
+        ]
+        return f"{{{', '.join(shown)}}}"
     if isinstance(value, list):
-        return (
-            "["
-            + ", ".join(map(one_line_json, cast("list[Any]", value)[:_MOST_PARTS]))
-            + "]"
-        )
-    return cut(json.dumps(value, default=str), _LONGEST_ARGUMENTS, "")
+        parts = cast("list[Any]", value)[:_MAX_PARTS]
+        return f"[{', '.join(map(one_line_json, parts))}]"
+    return cut(json.dumps(value, default=str), _MAX_VALUE_CHARS, "")
 
 
 def result_text(result: Mapping[str, Any] | None) -> str:
@@ -108,7 +106,7 @@ def result_text(result: Mapping[str, Any] | None) -> str:
     content = result.get("content")
     parts: list[Any] = []
     if isinstance(content, list):
-        parts = cast("list[Any]", content)[:_MOST_PARTS]
+        parts = cast("list[Any]", content)[:_MAX_PARTS]
     texts: list[str] = []
     for part in parts:
         match part:
@@ -118,6 +116,7 @@ def result_text(result: Mapping[str, Any] | None) -> str:
                 texts.append(f"[{kind}]")
             case _:
                 pass
-    if not texts and (structured := result.get("structured_content")) is not None:
+    structured = result.get("structured_content")
+    if not texts and structured is not None:
         texts.append(one_line_json(structured))
     return "\n".join(texts)
