@@ -16,17 +16,18 @@ def has_hooks(config: Config) -> bool:
     if not hooks_enabled(config):
         return False
     layers = config.layers
-    if any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers):
-        return True
+    for layer in layers.layers:
+        if layer.values.get("hooks", {}).keys() - {"state"}:
+            return True
     if any(plugin.hooks for plugin in config.plugins):
         return True
-    folders = (layers.home, layers.system)
-    if any(os.path.lexists(folder / HOOKS_FILE) for folder in folders):
-        return True
+    for folder in (layers.home, layers.system):
+        if os.path.lexists(folder / HOOKS_FILE):
+            return True
     trust = config.project_trust
-    return isinstance(trust, Trusted) and any(
-        path.name == HOOKS_FILE for path in trust.files
-    )
+    if isinstance(trust, Trusted):
+        return any(path.name == HOOKS_FILE for path in trust.files)
+    return False
 
 
 def hooks_enabled(config: Config) -> bool:

@@ -43,8 +43,8 @@ class HookGroup(Section):
 class HookState(Section):
     """`[hooks.state.*]`"""
 
-    trusted_hash: str | None = key("The hook, as you trusted it.")
-    enabled: bool | None = key("The hook is used.")
+    trusted_hash: str | None = key("The hash of the hook that you trusted.")
+    enabled: bool | None = key("Run the hook.")
     others: Mapping[str, Any] = rest("Other keys of Codex.")
 
 
@@ -58,7 +58,7 @@ class Hooks(Section):
     # Ours, not those of Codex, are `claude` and `stop_rounds`.
     claude: bool | None = key("Run the hooks of Claude Code's `settings.json` too.")
     stop_rounds: Count | None = key(
-        "How often `Stop` hooks may keep the agent going in a turn (20)."
+        "The number of times that `Stop` hooks may continue a turn (20)."
     )
     others: Mapping[str, Any] = rest("Other events, which are not known here.")
 
@@ -66,7 +66,7 @@ class Hooks(Section):
 class NetworkProxy(Section):
     """`[features.network_proxy]`"""
 
-    enabled: bool | None = key("The list holds.")
+    enabled: bool | None = key("Enforce the list.")
     mode: Literal["full", "limited"] | None = key("As `permissions.*.network.mode`.")
     allow_local_binding: bool | None = key(
         "As `permissions.*.network.allow_local_binding`."
@@ -80,10 +80,10 @@ class NetworkProxy(Section):
 class RolloutBudget(Section):
     """`[features.rollout_budget]`"""
 
-    enabled: bool | None = key("The limit holds.")
-    limit_tokens: Limit | None = key("The tokens that a session may use.")
+    enabled: bool | None = key("Enforce the limit.")
+    limit_tokens: Limit | None = key("The limit, in tokens.")
     reminder_at_remaining_tokens: tuple[Limit, ...] | None = key(
-        "The model is told when so many are left."
+        "The numbers of remaining tokens at which the model is told of the limit."
     )
     prefill_token_weight: Price | None = key("The weight of a token of input.")
     sampling_token_weight: Price | None = key("The weight of a token of output.")
@@ -118,10 +118,10 @@ class Features(Section):
     goals: bool | None = key("Offer the tools of goals, and `/goal`.")
     plugins: bool | None = key("Use the plugins that were added.")
     unified_exec: bool | None = key("Offer `exec_command` and `write_stdin`.")
-    unified_exec_tty: bool | None = key("Commands may have a terminal.")
-    steer: bool | None = key("Prompts may be added to a running turn.")
-    fast_mode: bool | None = key("The fast tier may be chosen.")
-    multi_agent: bool | None = key("The model may start subagents.")
+    unified_exec_tty: bool | None = key("Allow commands to have a terminal.")
+    steer: bool | None = key("Allow prompts to be added to a running turn.")
+    fast_mode: bool | None = key("Allow the choice of the fast tier.")
+    multi_agent: bool | None = key("Allow the model to start subagents.")
     undo: bool | None = key("Keep what commands change, for `codex-py undo`.")
     default_mode_request_user_input: bool | None = key(
         "Offer `request_user_input` outside of Plan mode."
@@ -136,12 +136,14 @@ class Budget(Section):
     """`[budget]`"""
 
     # Ours, not Codex's: `budget` and `gates`.
-    max_turns: Limit | None = key("The responses of a run.")
-    max_tokens: Limit | str | None = key('Its tokens, such as `"200k"`.')
-    max_cost: Positive | None = key("Its dollars.")
-    max_time: Positive | str | None = key('Its time, in seconds, or such as `"30m"`.')
+    max_turns: Limit | None = key("The most responses of a run.")
+    max_tokens: Limit | str | None = key('The most tokens of a run, such as `"200k"`.')
+    max_cost: Positive | None = key("The most dollars that a run may cost.")
+    max_time: Positive | str | None = key(
+        'The time limit of a run: seconds, or such as `"30m"`.'
+    )
     loop_guard: bool = key(
-        "A turn ends when the model makes the same call ten times in a row.",
+        "End a turn when the model makes the same call ten times in a row.",
         default=True,
     )
 
@@ -156,12 +158,14 @@ class Gates(Section):
     require_evidence: tuple[str, ...] | None = key(
         "Patterns of commands that must have succeeded after the last change."
     )
-    verify_tries: Count | None = key("How often a failure goes back to the model (2).")
-    verify_timeout: Positive | str | None = key(
-        'How long each command may take, in seconds, or such as `"10m"`.'
+    verify_tries: Count | None = key(
+        "The number of failures that are sent back to the model (2)."
     )
-    require_change: bool | None = key("Something must change.")
-    max_diff_lines: Count | None = key("How many lines may change.")
+    verify_timeout: Positive | str | None = key(
+        'The time limit of each command: seconds, or such as `"10m"`.'
+    )
+    require_change: bool | None = key("A run must change a file.")
+    max_diff_lines: Count | None = key("The most lines that may be added and removed.")
     fail_on: tuple[Literal["denied", "tool", "sandbox"], ...] | None = key(
         "Events that make a run fail."
     )
@@ -171,21 +175,22 @@ class Tls(Section):
     """`[otel.exporter.otlp-http.tls]`"""
 
     ca_certificate: Path | None = key(
-        "Who may have signed the certificate of the collector.", name="ca-certificate"
+        "A file with the certificates that may sign the collector's certificate.",
+        name="ca-certificate",
     )
     client_certificate: Path | None = key(
-        "The certificate that is shown to it.", name="client-certificate"
+        "The client certificate for the collector.", name="client-certificate"
     )
     client_private_key: Path | None = key(
-        "The key of that certificate.", name="client-private-key"
+        "The private key of the client certificate.", name="client-private-key"
     )
 
 
 class EventOtlp(Section):
     """`[otel.exporter.otlp-http]`"""
 
-    endpoint: str | None = key("The address for events, used as it stands.")
-    protocol: Literal["binary", "json"] | None = key("How events are encoded.")
+    endpoint: str | None = key("The address for events; nothing is appended to it.")
+    protocol: Literal["binary", "json"] | None = key("The encoding of events.")
     headers: Mapping[str, Secret] = table("Headers of the requests.")
     tls: Tls = table()
 
@@ -200,8 +205,8 @@ class EventExporter(Section):
 class SpanOtlp(Section):
     """`[otel.trace_exporter.otlp-http]`"""
 
-    endpoint: str | None = key("The address for spans, used as it stands.")
-    protocol: Literal["binary", "json"] | None = key("How spans are encoded.")
+    endpoint: str | None = key("The address for spans; nothing is appended to it.")
+    protocol: Literal["binary", "json"] | None = key("The encoding of spans.")
     headers: Mapping[str, Secret] = table("Headers of the requests.")
     tls: Tls = table()
 
@@ -216,8 +221,8 @@ class SpanExporter(Section):
 class MetricOtlp(Section):
     """`[otel.metrics_exporter.otlp-http]`"""
 
-    endpoint: str | None = key("The address for metrics, used as it stands.")
-    protocol: Literal["binary", "json"] | None = key("How metrics are encoded.")
+    endpoint: str | None = key("The address for metrics; nothing is appended to it.")
+    protocol: Literal["binary", "json"] | None = key("The encoding of metrics.")
     headers: Mapping[str, Secret] = table("Headers of the requests.")
     tls: Tls = table()
 
@@ -235,17 +240,17 @@ class Otel(Section):
     environment: str | None = key(
         "The attribute `env` of all that is exported (`dev`)."
     )
-    log_user_prompt: bool | None = key("Events have the text of prompts.")
+    log_user_prompt: bool | None = key("Export the text of prompts with events.")
     log_tool_output: bool | None = key(
-        "Events have the arguments and outputs of calls."
+        "Export the arguments and outputs of calls with events."
     )
     exporter: Literal["none", "statsig"] | EventExporter | None = key(
-        "Where events are exported to."
+        "The exporter of events."
     )
     trace_exporter: Literal["none", "statsig"] | SpanExporter | None = key(
-        "Where spans are exported to."
+        "The exporter of spans."
     )
     metrics_exporter: Literal["none", "statsig"] | MetricExporter | None = key(
-        "Where metrics are exported to."
+        "The exporter of metrics."
     )
     others: Mapping[str, Any] = rest(harmless=())

@@ -1,4 +1,4 @@
-"""Declares the files of JSON that have hooks. LIGHT."""
+"""Declares the JSON files with hooks. LIGHT."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from codex_py.config.declared.section import Section, key, rest, table
 
 
 class DocumentedHooks(Section):
+    """The groups of hooks by event."""
+
     events: Mapping[str, tuple[HookGroup, ...]] = rest(names=hook_events)
     others: Mapping[str, Any] = rest()
 
@@ -23,7 +25,7 @@ class HookDocument(Section):
 
 
 class ClaudeSettings(Section):
-    """`settings.json` of Claude Code, which may have anything beside."""
+    """`settings.json` of Claude Code, with any other settings."""
 
     description: Any = key()
     hooks: DocumentedHooks = table()

@@ -1,7 +1,7 @@
-"""The types of settings that say more about a value than Python's own types do. LIGHT.
+"""Declares types of settings that restrict Python's own types, such as a number above 0. LIGHT.
 
-A declaration uses them beside `str`, `bool`, `int`, `Path`, `Literal`, `tuple`, `Mapping`, sections and unions of all
-these.
+Annotations of keys have these types, and `str`, `bool`, `int`, `Path`, `Literal`, `tuple`,
+`Mapping`, sections, and unions of all these.
 """
 
 import math
@@ -25,12 +25,16 @@ def _is_key(text: str) -> bool:
 
 
 def _may_be_variable(text: str) -> bool:
-    """False for text that no variable is called, and for a key: a long mixture of letters and digits."""
+    """False for text that is no name of a variable, and for text that looks like an API key.
+
+    An API key is a long mixture of letters and digits.
+    """
     if not text:
         return True
-    changes = re.findall(r"(?=[A-Za-z]\d|\d[A-Za-z])", text)
     is_name = re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) is not None
-    return is_name and (len(text) < 20 or len(changes) < 6)
+    changes = re.findall(r"(?=[A-Za-z]\d|\d[A-Za-z])", text)
+    looks_like_key = len(text) >= 20 and len(changes) >= 6
+    return is_name and not looks_like_key
 
 
 _STRING: Final = "a string"
@@ -47,6 +51,7 @@ Secret: TypeAlias = Annotated[str, Plain("secret", _STRING, (str,))]
 Variable: TypeAlias = Annotated[
     str, Plain("variable", _VARIABLE, (str,), _may_be_variable)
 ]
+"""The name of an environment variable."""
 Count: TypeAlias = Annotated[int, Plain("count", _COUNT, (int,), _is_not_negative)]
 Limit: TypeAlias = Annotated[int, Plain("limit", _LIMIT, (int,), _is_limit)]
 Price: TypeAlias = Annotated[float, Plain("price", _PRICE, _NUMBERS, _is_not_negative)]

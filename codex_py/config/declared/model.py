@@ -19,9 +19,9 @@ class ProviderAuth(Section):
     """`[model_providers.*.auth]`"""
 
     command: str | None = key("A program that prints the key.")
-    args: tuple[str, ...] | None = key("Its arguments.")
-    cwd: Path | None = key("The folder that it starts in.")
-    timeout_ms: Count | None = key("How long it may take, in milliseconds.")
+    args: tuple[str, ...] | None = key("The arguments of the program.")
+    cwd: Path | None = key("The working directory of the program.")
+    timeout_ms: Count | None = key("The time limit of the program, in milliseconds.")
     refresh_interval_ms: Count | None = no_effect()
 
 
@@ -55,7 +55,7 @@ class ModelProvider(Section):
     aws: Mapping[str, Any] | None = no_effect()
     wire_api: str | None = key("The API: `responses`, `chat`, `anthropic` or `text`.")
     key_header: str | None = key(
-        "How the key is sent: `bearer`, `x-api-key` or `api-key`."
+        "The way to send the key: `bearer`, `x-api-key` or `api-key`."
     )
     profile: ProviderProfile = table()
     query_params: Mapping[str, Secret] = table(
@@ -66,13 +66,13 @@ class ModelProvider(Section):
         "A header of every request: the NAME of the variable that holds its value."
     )
     request_max_retries: Count | None = key(
-        "How often a request that failed is sent again (4)."
+        "The number of retries of a failed request (4)."
     )
     stream_max_retries: Count | None = key(
-        "How often a stream that broke off is begun again (5; in the terminal 10)."
+        "The number of retries of a broken stream (5; in the terminal 10)."
     )
     stream_idle_timeout_ms: Count | None = key(
-        "How long a stream may be silent, in milliseconds."
+        "The longest silence of a stream, in milliseconds."
     )
     websocket_connect_timeout_ms: Count | None = no_effect()
     supports_websockets: bool | None = no_effect(False)

@@ -1,4 +1,4 @@
-"""The names of Codex that stand for keys: of features, and of events that hooks are run at. LIGHT."""
+"""Lists names of Codex that are keys of the configuration: features and events of hooks. LIGHT."""
 
 from functools import cache
 from pathlib import Path
@@ -27,14 +27,15 @@ def hook_events() -> tuple[str, ...]:
 
 @cache
 def feature_names() -> frozenset[str]:
-    """The names that `[features]` of Codex 0.171 knows, old spellings included."""
+    """Return the names in `[features]` that Codex 0.171 knows, old spellings included."""
     return frozenset(line.split()[0] for line in feature_lines())
 
 
 def feature_lines() -> list[str]:
-    """The rows that `codex features list` of Codex 0.171 prints: name, stage and default, at least two blanks apart.
+    """Return the rows that `codex features list` of Codex 0.171 prints.
 
-    An old spelling is a line without more. `undo`, which Codex has removed, is as it is here.
+    They have a name, a stage and a default, at least two blanks apart. An old spelling is a name
+    alone. Codex has removed `undo`; its row is that of this program.
     """
     listed = Path(__file__).parent.with_name("codex_features.txt")
     return listed.read_text(encoding="utf-8").splitlines()

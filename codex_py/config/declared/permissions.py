@@ -45,7 +45,7 @@ class SandboxWorkspaceWrite(Section):
     writable_roots: tuple[Path, ...] = key(
         "Further folders that commands may change.", default=()
     )
-    network_access: bool = key("Commands have the network.", default=False)
+    network_access: bool = key("Give commands access to the network.", default=False)
     exclude_tmpdir_env_var: bool = key("`$TMPDIR` is not writable.", default=False)
     exclude_slash_tmp: bool = key("`/tmp` is not writable.", default=False)
 
@@ -54,14 +54,12 @@ class SandboxLimits(Section):
     """`[sandbox_limits]`"""
 
     max_processes: Limit = key(
-        "How many processes and threads a sandboxed command may have.", default=8192
+        "The most processes and threads of a sandboxed command.", default=8192
     )
     max_open_files: Limit = key(
-        "How many files each of its processes may have open.", default=65536
+        "The most open files of each of its processes.", default=65536
     )
-    max_memory_mb: Limit | None = key(
-        "The data that each of its processes may have, in MiB."
-    )
+    max_memory_mb: Limit | None = key("The most data of each of its processes, in MiB.")
 
 
 class PathsBelow(Section):
@@ -86,12 +84,12 @@ class Filesystem(Section):
 class Network(Section):
     """`[permissions.*.network]`"""
 
-    enabled: bool | None = key("Commands have the network.")
+    enabled: bool | None = key("Give commands access to the network.")
     mode: Literal["full", "limited"] | None = key(
         "`limited`: GET, HEAD and OPTIONS by plain HTTP alone."
     )
     allow_local_binding: bool | None = key(
-        "Allowed names may have private and local addresses."
+        "Let allowed names have private and local addresses."
     )
     domains: Mapping[str, Literal["allow", "deny"]] = table(
         "Allow or deny hosts to commands, by pattern. A host that no pattern allows is denied."

@@ -9,6 +9,8 @@ from codex_py.config.declared.section import Section, key, rest, table
 
 
 class Author(Section):
+    """The author in `plugin.json`."""
+
     name: str | None = key()
     others: Mapping[str, Any] = rest()
 

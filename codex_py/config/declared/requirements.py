@@ -80,10 +80,10 @@ class RequiredHooks(Section):
         "Hooks at an event, in the form of `hooks.json`.", names=hook_events
     )
     managed_dir: str | None = key(
-        "Where the programs of the hooks are; nothing follows from it, as in Codex."
+        "The folder of the hooks' programs; it has no effect, as in Codex."
     )
     windows_managed_dir: str | None = key(
-        "Where the programs of the hooks are; nothing follows from it, as in Codex."
+        "The folder of the hooks' programs; it has no effect, as in Codex."
     )
 
 
@@ -95,9 +95,11 @@ class RequiredNetwork(Section):
         "Allow or deny hosts to commands, by pattern."
     )
     allow_local_binding: bool | None = key(
-        "Allowed names may have private and local addresses."
+        "Let allowed names have private and local addresses."
     )
-    managed_allowed_domains_only: bool | None = key("The user can allow no more.")
+    managed_allowed_domains_only: bool | None = key(
+        "Keep the user from allowing more hosts."
+    )
 
 
 class RequirementKeys(Section):
@@ -111,7 +113,7 @@ class RequirementKeys(Section):
     ) = key("The policies that are allowed; the first replaces others.")
     allowed_web_search_modes: (
         tuple[Literal["disabled", "cached", "indexed", "live"], ...] | None
-    ) = key("How the web may be searched; `disabled` is always allowed.")
+    ) = key("The kinds of web search that are allowed; `disabled` always is.")
     allowed_approvals_reviewers: (
         tuple[Literal["user", "auto_review", "guardian_subagent"], ...] | None
     ) = key("The reviewers of approvals that may be chosen; the last two are the same.")
@@ -125,7 +127,7 @@ class RequirementKeys(Section):
     rules: RequiredRules = table()
     mcp_servers: Mapping[str, RequiredServer] = table()
     features: Mapping[str, bool] = table("Turn a feature on or off.")
-    allow_managed_hooks_only: bool | None = key("Only the hooks here run.")
+    allow_managed_hooks_only: bool | None = key("Run only the hooks of this file.")
     hooks: RequiredHooks = table()
     experimental_network: RequiredNetwork = table()
     additional_developer_instructions: str | None = key(

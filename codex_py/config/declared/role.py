@@ -10,6 +10,8 @@ from codex_py.protocol.approval import SandboxMode
 
 
 class RoleFile(Section):
+    """A TOML file with a role."""
+
     name: str | None = key()
     description: str | None = key()
     developer_instructions: str | None = key()

@@ -1,13 +1,14 @@
 """Declares settings: a table of the configuration is a class, and each of its keys an attribute. LIGHT.
 
     class History(Section):
-        redact: bool = key("Keys of a known form are masked.", default=False)
+        redact: bool = key("Mask keys of a known form.", default=False)
 
-The annotation says what a value must be (see `kinds`), the call what else there is to say. The check of files, the
-JSON Schema, the reference and the typed access of the program all follow from it.
+The annotation is the type of the value (see `kinds`); the call has the description, the default and
+other properties. The check of files, the JSON Schema, the reference and the typed access of the
+program all use these declarations.
 
-Modules with declarations have `from __future__ import annotations`: to evaluate all annotations takes as long as all
-else there, and a run looks at a tenth of them.
+Modules with declarations have `from __future__ import annotations`, because evaluating all
+annotations would take half of their loading time, and a run needs a tenth of them.
 """
 
 import sys
@@ -25,14 +26,14 @@ from codex_py.protocol.annotations import (
 
 SectionT = TypeVar("SectionT", bound="Section")
 REST: Final = "*"
-"""Stands for the names of keys that have none of their own."""
+"""The name of a declaration that stands for all keys without one of their own."""
 
 
 class Key:
-    """The declaration of a key, except for the type of its values."""
+    """The declaration of a key. The type of its values is the annotation of the attribute."""
 
     is_table = False
-    """A section, or a table of names that the user chooses."""
+    """True for a section, or a table of names that the user chooses: unset, it is empty."""
 
     def __init__(
         self,
@@ -44,13 +45,13 @@ class Key:
         names: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.about = about
-        """The text about the key in the reference, which leaves out keys without effect."""
+        """The description in the reference, which leaves out keys without effect."""
         self.name = name
         self.default = default
         self.in_project = in_project
         """True if a project may set the key."""
         self.harmless = harmless
-        """The values that ask for nothing else, of a key without effect; None for another key."""
+        """The values that need no warning, of a key without effect; None for a key with an effect."""
         self.names = names
         """The names that a `rest` stands for; None if it stands for any name."""
 
@@ -61,7 +62,10 @@ class Key:
 
     @cached_property
     def kind(self) -> Kind:
-        """The type of its values, without None if there is but one; of a `rest`: of the values of each name."""
+        """The type of the values; for a `rest`, of the value of each name.
+
+        None is left out if it is the only alternative to one type.
+        """
         text: str = self.owner.__annotations__[self.attribute]
         annotation = _evaluated(text, self.owner.__module__)
         if self.name == REST:
@@ -72,7 +76,7 @@ class Key:
         return annotation
 
     def __get__(self, section: "Section | None", owner: type["Section"]) -> Any:
-        """Return the value of the key in a section, or the default if asked of the class."""
+        """Return the typed value of the key in a section; asked of the class, the default."""
         if section is None:
             return self.default
         values = raw(section)
@@ -83,10 +87,11 @@ class Key:
                 if key_of(owner, name) is self
             }
         value = values.get(self.name)
-        if value is None and not self.is_table:
-            return self.default
         if value is None:
+            if not self.is_table:
+                return self.default
             value = {}
+        # Other values have their type already.
         if isinstance(value, str | list | dict):
             return typed(self.kind, value)
         return value
@@ -94,7 +99,7 @@ class Key:
 
 @cache
 def _evaluated(annotation: str, module: str) -> Kind:
-    """The type that an annotation in a module of ours means."""
+    """Evaluate the text of an annotation in a module of ours."""
     return eval(annotation, vars(sys.modules[module]))
 
 
@@ -103,7 +108,7 @@ class _Table(Key):
 
 
 class Section(Declares):
-    """A table of the configuration. Its values have been checked."""
+    """A table of the configuration, with checked values. Attributes give them their types."""
 
     __slots__ = ("_values",)
 
@@ -126,7 +131,7 @@ class Section(Declares):
         return names
 
     def __eq__(self, other: object) -> bool:
-        """True if all keys have the same values, be they set or defaults."""
+        """True if all keys have the same values; an unset key has its default."""
         if type(other) is not type(self):
             return False
         if raw(other) == self._values:
@@ -139,17 +144,17 @@ class Section(Declares):
 
 
 def raw(section: Section) -> Mapping[str, Any]:
-    """The values as they are in the file, without defaults."""
+    """Return the values as they are in the file, without defaults."""
     return section._values  # pyright: ignore[reportPrivateUsage]
 
 
 def changed(section: SectionT, **values: Any) -> SectionT:
-    """A copy of a section with other values of these keys."""
+    """Return a copy of a section with other values of these keys."""
     return type(section)({**raw(section), **values})
 
 
 def is_set(section: Section, name: str) -> bool:
-    """True if the file has the key: its value is no default."""
+    """True if the file sets the key of this name."""
     return name in raw(section)
 
 
@@ -163,10 +168,10 @@ def key(
     """Declare a key.
 
     Args:
-        about: what it does; empty only for what the reference does not list.
-        name: as it is written in the file, where that cannot be the name of the attribute.
-        in_project: a repository may set it. One does not decide where requests and keys go, what is started, or
-            whom to trust.
+        about: the description; empty only for keys that the reference does not list.
+        name: the name in the file; by default, that of the attribute.
+        in_project: True if a repository may set the key. A repository must not decide where
+            requests and keys go, which programs are started, or whom to trust.
     """
     return Key(about, name, default, in_project)
 
@@ -178,10 +183,12 @@ def table(
     default: Any = None,
     in_project: bool = True,
 ) -> Any:
-    """Declare a key whose value is a section, or a `Mapping` with names that the user chooses. Unset, it is empty.
+    """Declare a key whose value is a section, or a `Mapping` with names that the user chooses.
+
+    If the key is not set, the value is empty.
 
     Args:
-        about: what an entry of a `Mapping` does. The keys of a section say it themselves.
+        about: the description of an entry of a `Mapping`. The keys of a section have their own.
     """
     return _Table(about, name, default, in_project)
 
@@ -189,10 +196,10 @@ def table(
 def no_effect(
     *harmless: Any, name: str = "", default: Any = None, in_project: bool = True
 ) -> Any:
-    """Declare a key of Codex that has no effect in this version, of which the user is told.
+    """Declare a key of Codex that has no effect in this version. Users of the key are warned.
 
     Args:
-        harmless: the values that ask for nothing else than what happens anyway.
+        harmless: the values without a warning: they ask for what this version does anyway.
     """
     return Key("", name, default, in_project, harmless)
 
@@ -206,20 +213,21 @@ def rest(
     """Declare all keys that have no attribute of their own. The annotation is a `Mapping`.
 
     Args:
-        names: those that it stands for, which are read when the table is used; any other name is then unknown.
-        harmless: as of `no_effect`; None: the keys have an effect.
+        names: returns the names of the keys; any other name is unknown. Called when the table is
+            first used. None: any name is known.
+        harmless: see `no_effect`. None: the keys have an effect.
     """
     return Key(about, REST, None, True, harmless, names)
 
 
 @cache
 def keys_of(cls: type[Section]) -> tuple[Key, ...]:
-    """The keys of a section in the order of their declaration."""
+    """Return the keys of a section in the order of their declaration."""
     return tuple(each for each in vars(cls).values() if isinstance(each, Key))
 
 
 def names_of(cls: type[Section]) -> Collection[str]:
-    """The names of the keys that are declared one by one."""
+    """Return the names of the keys with an attribute of their own."""
     return _by_name(cls).keys()
 
 
@@ -240,7 +248,11 @@ def key_of(cls: type[Section], name: str) -> Key | None:
 
 
 def defaults(cls: type[Section], path: str = "") -> Iterator[tuple[str, Any]]:
-    """The default values by their dotted keys."""
+    """Yield the dotted key and the value of each default.
+
+    Args:
+        path: the prefix of all keys, with its last dot.
+    """
     for each in keys_of(cls):
         if each.default is not None:
             yield path + each.name, each.default
@@ -249,7 +261,7 @@ def defaults(cls: type[Section], path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def typed(kind: Kind, value: Any) -> Any:
-    """A value that has been checked as the type of its annotation."""
+    """Convert a checked value to the type of its annotation."""
     for each in alternatives(kind):
         match form(each):
             case "fields" if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """Declares every key of `config.toml`. LIGHT.
 
-The keys are those that Codex 0.171 accepts with `--strict-config`, and our own. Those that this program does not use
-are there too, so that a file written for Codex is accepted.
+The keys are those that Codex 0.171 accepts with `--strict-config`, and our own. Keys of Codex that
+have no effect in this program are declared too, so that a file written for Codex is accepted.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ class History(Section):
     """`[history]`"""
 
     persistence: Literal["save-all", "none"] = key(
-        "Keep the prompts for the terminal, or none of them.", default="save-all"
+        "Keep all prompts for the terminal, or none.", default="save-all"
     )
-    max_bytes: Count | None = key("How long that file may get, in bytes.")
+    max_bytes: Count | None = key(
+        "The size limit of the file with the prompts, in bytes."
+    )
     redact: bool = key(
-        "Keys of a known form are masked in session files; a resumed session sends them masked.",
+        "Mask keys of a known form in session files; a resumed session sends them masked.",
         default=False,
     )
 
@@ -116,24 +118,24 @@ class Settings(Section):
     )
     model_providers: Mapping[str, ModelProvider] = table(in_project=False)
     oss_provider: str | None = key(
-        "Where `--oss` finds its model: `ollama`, `lmstudio`, `llamacpp` or `vllm`."
+        "The local server for `--oss`: `ollama`, `lmstudio`, `llamacpp` or `vllm`."
     )
     openai_base_url: str | None = key("The address of OpenAI's API.", in_project=False)
     model_context_window: Count | None = key(
-        "The tokens that fit into the model, where that is not known."
+        "The size of the model's context window in tokens, if it is not known."
     )
     model_max_output_tokens: Limit | None = key(
         "The longest output to ask for, in tokens."
     )
     model_auto_compact_token_limit: int | None = key(
-        "The history is summed up when it has so many tokens."
+        "The number of tokens at which the history is summarized."
     )
     model_auto_compact_token_limit_scope: (
         Literal["total", "body_after_prefix"] | None
     ) = no_effect("total")
     model_post_turn_compact_threshold_percent: Count | None = no_effect()
     model_catalog_json: Path | None = key(
-        "A file in the form of Codex, in place of what is known of OpenAI's models."
+        "A file in the form of Codex that replaces the catalog of OpenAI's models."
     )
     model_fallbacks: tuple[str | ModelFallback, ...] = key(
         "Models that take over if the provider fails, such as "
@@ -143,14 +145,16 @@ class Settings(Section):
     )
     model_prices: Mapping[str, ModelPrice] = table(in_project=False)
     model_reasoning_effort: str | None = key(
-        "How much the model thinks; each model has its own values, such as `low`, "
+        "The reasoning effort; each model has its own values, such as `low`, "
         "`medium` and `high`."
     )
     plan_mode_reasoning_effort: str | None = key("The same, in Plan mode.")
     model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = (
-        key("How its thoughts are summed up for you.")
+        key("The summary of the model's reasoning.")
     )
-    model_verbosity: Literal["low", "medium", "high"] | None = key("How much it says.")
+    model_verbosity: Literal["low", "medium", "high"] | None = key(
+        "The length of answers."
+    )
     service_tier: str | None = key("The tier of the provider that requests ask for.")
     review_model: str | None = key(
         "The model of reviews, and of the reviewer of approvals."
@@ -163,9 +167,7 @@ class Settings(Section):
     developer_instructions: str | None = key(
         "Instructions for the model, in a separate message."
     )
-    compact_prompt: str | None = key(
-        "The prompt that a long conversation is summed up with."
-    )
+    compact_prompt: str | None = key("The prompt for summarizing a long conversation.")
     model_instructions_file: Path | None = key(
         "A file that takes the place of the agent's own instructions."
     )
@@ -180,13 +182,14 @@ class Settings(Section):
         "Tell the model of Plan mode.", default=True
     )
     project_doc_max_bytes: Count = key(
-        "How much of the `AGENTS.md` files the model is told, in bytes.", default=32768
+        "The most that the model gets of the `AGENTS.md` files, in bytes.",
+        default=32768,
     )
     project_doc_fallback_filenames: tuple[str, ...] = key(
         "Files that are read where there is no `AGENTS.md`.", default=()
     )
     project_root_markers: tuple[str, ...] = key(
-        "Names by which the top of a project is found.", default=(".git",)
+        "Names of files and folders that mark the root of a project.", default=(".git",)
     )
     # What it may do.
     approval_policy: (
@@ -194,13 +197,13 @@ class Settings(Section):
         | GranularApproval
         | None
     ) = key(
-        "When you are asked: `untrusted`, `on-failure`, `on-request`, `never`, or a "
+        "The policy for asking you: `untrusted`, `on-failure`, `on-request`, `never`, or a "
         "table `granular`."
     )
     # A project does not say who approves its calls.
     approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] | None = (
         key(
-            "Who decides what the policy would ask: `user`, or a model (`auto_review`).",
+            "The reviewer of calls that the policy asks about: `user`, or a model (`auto_review`).",
             in_project=False,
         )
     )
@@ -218,45 +221,50 @@ class Settings(Section):
     protection: Protection = table(in_project=False)
     projects: Mapping[str, Project] = table(in_project=False)
     # Its tools.
-    allow_login_shell: bool = key("Commands may run in a login shell.", default=True)
+    allow_login_shell: bool = key(
+        "Allow commands to run in a login shell.", default=True
+    )
     shell_environment_policy: ShellEnvironmentPolicy = table()
     background_terminal_max_timeout: Count = key(
-        "How long a call may wait for a command in the background, in milliseconds.",
+        "The longest wait of a call for a background command, in milliseconds.",
         default=300000,
     )
     experimental_use_unified_exec_tool: bool | None = key(
         "Offer `exec_command` and `write_stdin`."
     )
     tool_output_token_limit: Count | None = key(
-        "How much of an output the model gets, in tokens."
+        "The most that the model gets of an output, in tokens."
     )
     tools: Tools = table()
     tool_choice: str = key(
-        "Which tool the first response of a turn calls: `auto`, `none`, `required`, "
+        "The tool that the first response of a turn calls: `auto`, `none`, `required`, "
         "or the name of one.",
         default="auto",
     )
     parallel_tool_calls: bool | None = key(
-        "The model may call several tools in one response."
+        "Allow the model to call several tools in one response."
     )
     web_search: Literal["disabled", "cached", "indexed", "live"] = key(
-        "How the web is searched, if at all.", default="cached"
+        "The kind of web search.", default="cached"
     )
     mcp_servers: Mapping[str, McpServer] = table()
     mcp_oauth_credentials_store: Literal["auto", "file", "keyring"] = key(
-        "Where logins to servers are kept.", default="auto"
+        "The store of logins to MCP servers.", default="auto"
     )
-    mcp_oauth_callback_port: Count | None = key("The port that a login comes back to.")
-    mcp_oauth_callback_url: str | None = key("The address that a login comes back to.")
+    mcp_oauth_callback_port: Count | None = key(
+        "The local port for the redirect of a login."
+    )
+    mcp_oauth_callback_url: str | None = key("The redirect address of a login.")
     skills: Skills = table()
     agents: Agents = table()
     # What happens around it.
     notify: tuple[str, ...] | None = key(
-        "A program that is told when a turn ends, with its arguments.", in_project=False
+        "A program, with its arguments, that is told when a turn ends.",
+        in_project=False,
     )
     hooks: Hooks = table()
     log_file: Path | None = key(
-        "A file that each session writes what it does into, as with `--log`.",
+        "The file for the log of each session, as with `--log`.",
         in_project=False,
     )
     extensions: Mapping[str, Mapping[str, Any]] = table(
@@ -265,9 +273,7 @@ class Settings(Section):
     )
     patch: Patch = table()
     history: History = table()
-    hide_agent_reasoning: bool = key(
-        "Do not show the thoughts of the model.", default=False
-    )
+    hide_agent_reasoning: bool = key("Hide the reasoning of the model.", default=False)
     show_raw_agent_reasoning: bool = no_effect(False, default=False)
     file_opener: (
         Literal["vscode", "vscode-insiders", "windsurf", "cursor", "none"] | None
@@ -284,8 +290,8 @@ class Settings(Section):
     features: Features = table()
     tui: Tui = table()
     allow_unenforced: tuple[str, ...] | None = key(
-        "Settings that protect, and that are not enforced here, with which a session "
-        "starts all the same.",
+        "Protective settings that are not enforced here; a session starts in spite of "
+        "them.",
         in_project=False,
     )
     budget: Budget = table()
@@ -334,7 +340,7 @@ class Settings(Section):
         Literal["file", "keyring", "auto", "ephemeral"] | None
     ) = no_effect("file")
     forced_login_method: Literal["chatgpt", "api"] | None = key(
-        "How you must be logged in."
+        "The only kind of login that is allowed."
     )
     forced_chatgpt_workspace_id: str | tuple[str, ...] | None = no_effect()
     memories: Memories | None = no_effect()

@@ -20,7 +20,7 @@ class ShellEnvironmentPolicy(Section):
     """`[shell_environment_policy]`"""
 
     inherit: Literal["all", "core", "none"] = key(
-        "Which variables commands get.", default="all"
+        "The variables that commands inherit.", default="all"
     )
     ignore_default_excludes: bool = key(
         "False hides variables with KEY, SECRET or TOKEN in their names.", default=True
@@ -38,19 +38,19 @@ class ShellEnvironmentPolicy(Section):
 class Location(Section):
     """`[tools.web_search.location]`"""
 
-    country: str | None = key("Where the searching person is.")
-    region: str | None = key("The same: the region.")
-    city: str | None = key("The same: the city.")
-    timezone: str | None = key("The same: the time zone.")
+    country: str | None = key("The user's country, for searches.")
+    region: str | None = key("The user's region.")
+    city: str | None = key("The user's city.")
+    timezone: str | None = key("The user's time zone.")
 
 
 class WebSearch(Section):
     """`[tools.web_search]`"""
 
     context_size: Literal["low", "medium", "high"] | None = key(
-        "How much the search returns."
+        "The amount of text that a search returns."
     )
-    allowed_domains: tuple[str, ...] | None = key("The domains that it looks at.")
+    allowed_domains: tuple[str, ...] | None = key("The only domains that are searched.")
     location: Location = table()
 
 
@@ -85,7 +85,7 @@ class InheritedVariable(Section):
 class McpOAuth(Section):
     """`[mcp_servers.*.oauth]`"""
 
-    client_id: str | None = key("The id by which this program is known there.")
+    client_id: str | None = key("The client id of this program.")
     others: Mapping[str, Any] = rest("Other keys of Codex for the login.")
 
 
@@ -93,7 +93,7 @@ class McpTool(Section):
     """`[mcp_servers.*.tools.*]`"""
 
     approval_mode: Literal["auto", "prompt", "writes", "approve"] | None = key(
-        "The same, for one tool."
+        "The policy for asking you about calls of one tool."
     )
     output_token_limit: Count | None = no_effect()
 
@@ -102,38 +102,38 @@ class McpServer(Section):
     """`[mcp_servers.*]`"""
 
     name: str | None = key("The name of the server.")
-    command: str | None = key("The program that is the server.")
-    args: tuple[str, ...] | None = key("Its arguments.")
-    env: Mapping[str, Secret] = table("A variable that it gets.")
+    command: str | None = key("The program of a server on this machine.")
+    args: tuple[str, ...] | None = key("The arguments of the program.")
+    env: Mapping[str, Secret] = table("A variable for the program.")
     env_vars: tuple[str | InheritedVariable, ...] | None = key(
-        "The NAMES of variables that it gets."
+        "The NAMES of variables that the program inherits."
     )
-    cwd: str | None = key("The folder that it starts in.")
+    cwd: str | None = key("The working directory of the program.")
     environment_id: str | None = key(
-        "The server runs elsewhere: it is not started here."
+        "The machine of the server; only a server of this one is started."
     )
-    url: str | None = key("The address of a server.")
+    url: str | None = key("The URL of a server that is reached over HTTP.")
     bearer_token_env_var: Variable | None = key(
         "The NAME of the variable with its token."
     )
     http_headers: Mapping[str, Secret] = table("A header of every request to it.")
     http_headers_helper: str | None = no_effect()
     env_http_headers: Mapping[str, Variable] = table(
-        "The same: the NAME of the variable that holds the value."
+        "A header of every request to it: the NAME of the variable with its value."
     )
     oauth: McpOAuth = table()
     oauth_resource: str | None = key("The resource that a login is for.")
     auth: Literal["oauth", "chatgpt", "ema_auth"] | None = no_effect("oauth")
     scopes: tuple[str, ...] | None = key("The scopes that a login asks for.")
-    enabled: bool | None = key("The server is used.")
-    required: bool | None = key("Without the server no session starts.")
-    supports_parallel_tool_calls: bool | None = key("Its tools may run side by side.")
+    enabled: bool | None = key("Use the server.")
+    required: bool | None = key("Refuse to start a session without the server.")
+    supports_parallel_tool_calls: bool | None = key("Let its tools run side by side.")
     startup_timeout_sec: Positive | None = key(
-        "How long its start may take, in seconds."
+        "The time limit of its start, in seconds."
     )
-    tool_timeout_sec: Positive | None = key("How long a call may take, in seconds.")
+    tool_timeout_sec: Positive | None = key("The time limit of a call, in seconds.")
     startup_timeout_ms: Limit | None = key(
-        "How long its start may take, in milliseconds."
+        "The time limit of its start, in milliseconds."
     )
     enabled_tools: tuple[str, ...] | None = key(
         "The tools that are offered, and no others."
@@ -141,7 +141,7 @@ class McpServer(Section):
     disabled_tools: tuple[str, ...] | None = key("Tools that are not offered.")
     default_tools_approval_mode: (
         Literal["auto", "prompt", "writes", "approve"] | None
-    ) = key("When to ask you about its calls.")
+    ) = key("The policy for asking you about its calls.")
     tools: Mapping[str, McpTool] = table()
     startup_readiness: Literal["connection", "catalog"] | None = no_effect("catalog")
     tool_input_schema_max_bytes: Count | None = no_effect()
@@ -162,7 +162,7 @@ class Skills(Section):
     include_instructions: bool = key(
         "Give the model a list of the skills.", default=True
     )
-    max_context_tokens: Count | None = key("How long the list may be, in tokens.")
+    max_context_tokens: Count | None = key("The size limit of the list, in tokens.")
 
 
 class AgentRole(Section):
@@ -178,11 +178,13 @@ class AgentRole(Section):
 class Agents(Section):
     """`[agents]`"""
 
-    enabled: bool | None = key("The model may start subagents.")
-    max_threads: Limit | None = key("How many may work at once.")
-    max_depth: Count | None = key("How deep they may start others.")
-    default_subagent_model: str | None = key("Their model.")
-    default_subagent_reasoning_effort: str | None = key("How much they think.")
+    enabled: bool | None = key("Allow the model to start subagents.")
+    max_threads: Limit | None = key("The most subagents that work at once.")
+    max_depth: Count | None = key("The depth to which subagents may start others.")
+    default_subagent_model: str | None = key("The model of subagents.")
+    default_subagent_reasoning_effort: str | None = key(
+        "The reasoning effort of subagents."
+    )
     interrupt_message: bool | None = no_effect(True)
     job_max_runtime_seconds: Count | None = no_effect()
     roles: Mapping[str, AgentRole] = rest()

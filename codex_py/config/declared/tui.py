@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.config.declared.kinds import (
     Count,
@@ -13,6 +13,19 @@ from codex_py.config.declared.kinds import (
 from codex_py.config.declared.section import Section, key, no_effect, rest, table
 from codex_py.config.keymap import action_names
 
+_Actions: TypeAlias = Mapping[str, KeyName | tuple[KeyName, ...]]
+_HOW_TO: Final = (
+    "one, a list, or `[]` for none; see [the terminal](terminal.md#keys-of-your-own)."
+)
+
+
+def _actions(context: str, when: str) -> Any:
+    """Declare the actions of a context, with the description of when they apply."""
+    return rest(
+        f"The keys of an action ({when}): {_HOW_TO}",
+        names=partial(action_names, context),
+    )
+
 
 class GlobalKeys(Section):
     """`[tui.keymap.global]`"""
@@ -20,101 +33,61 @@ class GlobalKeys(Section):
     leader: KeyName | tuple[KeyName, ...] | None = key(
         "The key that `leader` stands for in the others; Ctrl-X unless it is set."
     )
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (anywhere in the prompt): one, a list, or `[]` for "
-        "none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "global"),
-    )
+    actions: _Actions = _actions("global", "anywhere in the prompt")
 
 
 class ChatKeys(Section):
     """`[tui.keymap.chat]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (while the agent works): one, a list, or `[]` for "
-        "none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "chat"),
-    )
+    actions: _Actions = _actions("chat", "while the agent works")
 
 
 class ComposerKeys(Section):
     """`[tui.keymap.composer]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (sending and searching): one, a list, or `[]` for "
-        "none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "composer"),
-    )
+    actions: _Actions = _actions("composer", "sending and searching")
 
 
 class EditorKeys(Section):
     """`[tui.keymap.editor]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (writing): one, a list, or `[]` for none; see [the "
-        "terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "editor"),
-    )
+    actions: _Actions = _actions("editor", "writing")
 
 
 class ListKeys(Section):
     """`[tui.keymap.list]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (lists): one, a list, or `[]` for none; see [the "
-        "terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "list"),
-    )
+    actions: _Actions = _actions("list", "lists")
 
 
 class PagerKeys(Section):
     """`[tui.keymap.pager]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (what covers the screen): one, a list, or `[]` for "
-        "none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "pager"),
-    )
+    actions: _Actions = _actions("pager", "what covers the screen")
 
 
 class ApprovalKeys(Section):
     """`[tui.keymap.approval]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (questions about what the agent may do): one, a list, "
-        "or `[]` for none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "approval"),
-    )
+    actions: _Actions = _actions("approval", "questions about what the agent may do")
 
 
 class AgentsKeys(Section):
     """`[tui.keymap.agents]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (an agent that is read): one, a list, or `[]` for "
-        "none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "agents"),
-    )
+    actions: _Actions = _actions("agents", "an agent that is read")
 
 
 class VimNormalKeys(Section):
     """`[tui.keymap.vim_normal]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (vi's normal mode): one, a list, or `[]` for none; see"
-        " [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "vim_normal"),
-    )
+    actions: _Actions = _actions("vim_normal", "vi's normal mode")
 
 
 class VimOperatorKeys(Section):
     """`[tui.keymap.vim_operator]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (behind an operator of vi): one, a list, or `[]` for "
-        "none; see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "vim_operator"),
-    )
+    actions: _Actions = _actions("vim_operator", "behind an operator of vi")
 
 
 class VimSearchKeys(Section):
@@ -128,11 +101,7 @@ class VimSearchKeys(Section):
 class VimTextObjectKeys(Section):
     """`[tui.keymap.vim_text_object]`"""
 
-    actions: Mapping[str, KeyName | tuple[KeyName, ...]] = rest(
-        "The keys of an action (a text object of vi): one, a list, or `[]` for none; "
-        "see [the terminal](terminal.md#keys-of-your-own).",
-        names=partial(action_names, "vim_text_object"),
-    )
+    actions: _Actions = _actions("vim_text_object", "a text object of vi")
 
 
 class Keymap(Section):
@@ -160,15 +129,15 @@ class Tui(Section):
         "kinds."
     )
     notification_method: Literal["auto", "osc9", "osc777", "bel"] | None = key(
-        "How you are told."
+        "The way to notify you."
     )
     notification_condition: Literal["unfocused", "always"] | None = key(
-        "When you are told."
+        "The condition for notifying you."
     )
     status_line: tuple[str, ...] | None = key("The parts of the status line.")
     terminal_title: tuple[str, ...] | None = key("The parts of the terminal's title.")
     theme: str | None = key(
-        "`dark` or `light`, for a terminal that does not tell its background."
+        "`dark` or `light`, for a terminal that does not report its background."
     )
     model_availability_nux: Mapping[str, Any] = table(
         "Notices about models that Codex has shown you."
