@@ -25,15 +25,19 @@ _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MOST: Final = {"name": 64, "description": MAX_DESCRIPTION, "compatibility": 500}
 """Maximum lengths in characters."""
 _LINK: Final = re.compile(r"\]\(\s*(?:<([^>]*)>|([^)\s]*))")
+"""Matches the address of a link in Markdown."""
 _NO_FILE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|#|//|$")
+"""Matches the beginning of an address that is not that of a file beside the skill."""
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the skills that are found in the working directory. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
-    skills = find_skills(command_config(options, environment, warns=False), environment)
+    config = command_config(options, environment, warns=False)
+    skills = find_skills(config, environment)
     for warning in skills.warnings:
         tell(f"Warning: {warning}")
+    # A prompt that names a skill means the first one of this name.
     winners = {same[0].path for same in skills.by_name().values()}
     rows: list[dict[str, Any]] = [
         {
@@ -67,13 +71,12 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
         files = [path for path, _ in skill_files([Folder(folder, "user")], problems)]
         if folder.name == "SKILL.md" and folder.is_file():
             files = [folder]  # pre-commit hooks name the file
-        problems += [problem for path in files for problem in skill_problems(path)]
-        if not files:
-            if folder.is_dir():
-                what = "no SKILL.md in it"
-            else:
-                what = "no such folder"
-            problems.append(f"{folder}: there is {what}.")
+        for path in files:
+            problems += skill_problems(path)
+        if not files and folder.is_dir():
+            problems.append(f"{folder}: there is no SKILL.md in it.")
+        elif not files:
+            problems.append(f"{folder}: there is no such folder.")
     print_out("".join(f"{on_one_line(problem)}\n" for problem in problems))
     if problems:
         return 1
@@ -81,20 +84,16 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
 
 
 def _text(row: dict[str, Any]) -> str:
+    """Describe a skill in three lines: name and notes, description, path."""
     notes = [row["origin"]]
     if not row["listed"]:
         notes.append("used only if a prompt names it")
     if not row["wins"]:
         notes.append(f"${row['name']} means another one")
-    head = f"{row['name']}  ({', '.join(notes)})"
-    return "".join(
-        f"{indent}{on_one_line(text)}\n"
-        for indent, text in (
-            ("", head),
-            ("  ", row["description"]),
-            ("  ", row["path"]),
-        )
-    )
+    head = on_one_line(f"{row['name']}  ({', '.join(notes)})")
+    description = on_one_line(row["description"])
+    path = on_one_line(row["path"])
+    return f"{head}\n  {description}\n  {path}\n"
 
 
 def skill_problems(path: Path) -> list[str]:
@@ -121,32 +120,34 @@ def skill_problems(path: Path) -> list[str]:
 def _field_problems(
     fields: Mapping[str, str], folder: str
 ) -> Iterator[tuple[str, str]]:
-    """The problems, as pairs of a field and a sentence."""
-    name = fields.get("name", "")
+    """Yield the problems of the fields, each as a field and a sentence.
+
+    Args:
+        folder: the name of the folder of the skill.
+    """
     for field, most in _MOST.items():
         length = len(fields.get(field, "").strip())
         if length > most:
-            yield (
-                field,
-                f"`{field}` has {length} characters: at most {most} are allowed.",
-            )
+            sentence = f"`{field}` has {length} characters: at most {most} are allowed."
+            yield field, sentence
         if not length and field != "compatibility":
             yield field, f"`{field}` is missing."
-    if not 0 < len(name) <= _MOST["name"]:
+    name = fields.get("name", "")
+    if not name or len(name) > _MOST["name"]:
+        # That is one of the problems above.
         return
     if not _NAME.fullmatch(name):
-        yield (
-            "name",
-            f"`name` is {name!r}: use lower-case letters, digits and single hyphens between them.",
-        )
+        allowed = "lower-case letters, digits and single hyphens between them"
+        yield "name", f"`name` is {name!r}: use {allowed}."
     elif name != folder:
-        yield (
-            "name",
-            f"`name` is {name!r}, but the folder is {folder!r}: they must be the same.",
+        sentence = (
+            f"`name` is {name!r}, but the folder is {folder!r}: they must be the same."
         )
+        yield "name", sentence
 
 
 def _link_problems(text: str, folder: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of the line and a sentence for each link to a file that does not exist."""
     for number, line in enumerate(without_code(text).splitlines(), 1):
         for link in _LINK.finditer(line):
             address = link[1] or link[2] or ""

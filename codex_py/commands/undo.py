@@ -26,15 +26,21 @@ from codex_py.rollout.index import metas_with
 from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import aligned, printable, some_of
 
+_LETTERS = {"add": "A", "update": "M", "delete": "D"}
+"""The letter before a file by the kind of its change."""
+
 
 def _number(word: str) -> int:
-    if not (word.isascii() and word.isdecimal()):
+    is_number = word.isascii() and word.isdecimal()
+    if not is_number:
         raise argparse.ArgumentTypeError(f"{word!r} is no number; see --list")
     return int(word)
 
 
 @dataclass(frozen=True, slots=True)
 class _RedoOptions:
+    """The options that both commands have."""
+
     show: Annotated[bool, flag("--show")] = False
     force: Annotated[bool, flag("--force")] = False
     json: Annotated[bool, flag("--json")] = False
@@ -78,31 +84,42 @@ def run_redo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
+    """Open the journal, finish what was interrupted, and tell what undo cannot do here."""
     if options.show and options.force:
         raise UsageError("--show changes nothing, so there is nothing to force")
     raise_when_stopped()
     home = codex_home(environment)
     cwd = working_folder(options.cd)
     journal = Journal(home, cwd)
-    for sentence in (*journal.recover(), *recover_turns(home, cwd, environment)):
+    for sentence in journal.recover():
+        tell(sentence)
+    for sentence in recover_turns(home, cwd, environment):
         tell(sentence)
     problem = undo_problem(home, cwd, environment)
     if problem:
         tell(problem)
-    if cwd.is_relative_to(worktrees_folder(home)):
-        metas = metas_with(home, b"worktrees/")
-    else:
-        metas = ()
-    if any(meta.parent_id and cwd.is_relative_to(meta.cwd) for meta in metas):
+    if _is_of_subagent(home, cwd):
         tell(
             "A subagent worked here: undo takes back its patches, not what its commands changed."
         )
     return journal
 
 
+def _is_of_subagent(home: Path, cwd: Path) -> bool:
+    """True if the folder is in the worktree of a subagent."""
+    if not cwd.is_relative_to(worktrees_folder(home)):
+        return False
+    metas = metas_with(home, b"worktrees/")
+    return any(meta.parent_id and cwd.is_relative_to(meta.cwd) for meta in metas)
+
+
 def _undo(
     journal: Journal, options: _RedoOptions, number: int | None, *others: int
 ) -> int:
+    """Undo an entry of the journal, and these others, or show what that would change.
+
+    Returns the exit code. `number`: None for the newest entry.
+    """
     force = options.force or options.show
     try:
         plan = plan_undo(journal, number, others=others, force=force)
@@ -110,19 +127,20 @@ def _undo(
         if options.json:
             cause = {"code": error.code, "message": str(error)}
             print_json({"error": cause, "diff": error.diff})
-        else:
-            print_out(printable(error.diff))
-            advice = "--force undoes it all the same, and keeps what it replaces"
-            raise EditedSince(f"{error}; {advice}", error.diff) from error
-        raise
+            raise
+        print_out(printable(error.diff))
+        advice = "--force undoes it all the same, and keeps what it replaces"
+        raise EditedSince(f"{error}; {advice}", error.diff) from error
     if not options.show:
-        return _carry_out(plan, as_json=options.json, asks=not force and os.isatty(0))
+        asks = not force and os.isatty(0)
+        return _carry_out(plan, as_json=options.json, asks=asks)
     if options.json:
         return print_json({"files": _rows(plan.changes), "diff": plan.diff})
     return print_out(printable(plan.diff))
 
 
 def _list(entries: Entries, *, as_json: bool) -> int:
+    """Print all entries of the journal. Returns the exit code."""
     if as_json:
         rows = [_facts(entry, entries.undone) for entry in entries.known]
         rows += [{"id": number, "state": "damaged"} for number in entries.damaged]
@@ -134,20 +152,19 @@ def _list(entries: Entries, *, as_json: bool) -> int:
         facts = _facts(entry, entries.undone)
         names = [_short(change.path, entry.cwd) for change in entry.changes]
         files = some_of(names, 3)
+        states: list[str] = []
         if entry.undoes is not None:
-            undoes = f"undoes {entry.undoes}, "
-        else:
-            undoes = ""
+            states.append(f"undoes {entry.undoes}")
         if entry.turn is not None:
-            turn = f"turn {entry.turn.number}, "
-        else:
-            turn = ""
-        state = undoes + turn + facts["state"]
+            states.append(f"turn {entry.turn.number}")
+        states.append(facts["state"])
+        # Without the difference to UTC.
         time = facts["time"][:19]
-        table.append((str(entry.number), time, state, entry.cwd, files))
+        table.append((str(entry.number), time, ", ".join(states), entry.cwd, files))
     table += [(str(number), "", "damaged", "", "") for number in entries.damaged]
-    lines = aligned([[_one_line(cell) for cell in row] for row in table])
-    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+    rows = [[_one_line(cell) for cell in row] for row in table]
+    lines = [f"{line.rstrip()}\n" for line in aligned(rows)]
+    return print_out("".join(lines))
 
 
 def _show(
@@ -156,6 +173,7 @@ def _show(
     *,
     as_json: bool,
 ) -> int:
+    """Print the changes of an entry as a diff; None for the newest entry. Returns the exit code."""
     entry = entries.find(number)
     diff = git_diff(patched_files(entry.changes), Path(entry.cwd), keeps_bytes=True)
     if as_json:
@@ -169,61 +187,88 @@ def _carry_out(
     as_json: bool,
     asks: bool,
 ) -> int:
+    """Write the files of a plan, and print which ones. Returns the exit code.
+
+    Args:
+        asks: ask the user first if the plan has doubts.
+    """
     for doubt in plan.doubts:
         tell(doubt)
     if plan.doubts and asks:
-        tell("Undo all of it? [y/N]")
-        answer = sys.stdin.readline().strip().lower()
-        if answer not in {"y", "yes"}:
-            raise CodexError("nothing was undone", code="not_agreed")
+        _require_agreement()
     committed = plan.commit()
     for note in committed.notes:
         tell(note)
     if plan.unkept:
         tell(f"Not brought back, because it is not kept: {some_of(plan.unkept)}")
     if as_json:
-        numbers = [entry.number for entry in plan.entries]
-        facts: dict[str, object] = {"undone": numbers[0]}
-        if numbers[1:]:
-            facts["also_undone"] = numbers[1:]
-        facts["id"] = committed.number
-        facts["files"] = _rows(plan.changes)
-        return print_json(facts)
-    letters = {"add": "A", "update": "M", "delete": "D"}
+        return print_json(_undone_facts(plan, committed.number))
+    return print_out(_undone_text(plan, committed.number))
+
+
+def _require_agreement() -> None:
+    """Ask the user on the terminal. Raises a `CodexError` for any answer but yes."""
+    tell("Undo all of it? [y/N]")
+    answer = sys.stdin.readline().strip().lower()
+    if answer not in {"y", "yes"}:
+        raise CodexError("nothing was undone", code="not_agreed")
+
+
+def _undone_facts(plan: UndoPlan, number: int | None) -> dict[str, object]:
+    """Describe what was undone. `number`: the new entry of the journal; None if it keeps none."""
+    first, *others = [entry.number for entry in plan.entries]
+    facts: dict[str, object] = {"undone": first}
+    if others:
+        facts["also_undone"] = others
+    facts["id"] = number
+    facts["files"] = _rows(plan.changes)
+    return facts
+
+
+def _undone_text(plan: UndoPlan, number: int | None) -> str:
+    """Describe what was undone in lines; see `_undone_facts`."""
     names = ", ".join(entry.name for entry in plan.entries)
     is_redo = plan.entry.undoes is not None
-    lines = [f"Redid what {names} took back:" if is_redo else f"Undid {names}:"]
+    if is_redo:
+        lines = [f"Redid what {names} took back:"]
+    else:
+        lines = [f"Undid {names}:"]
     for change in plan.changes:
-        link = "" if change.link is None else f" -> {change.link}"
         path = _short(str(change.path), plan.entry.cwd)
-        lines.append(_one_line(f"{letters[change.kind]} {path}{link}"))
-    if committed.number is not None:
-        what = "undo it" if is_redo else "do it again"
-        lines.append(f"To {what}: codex-py undo {committed.number}")
-    return print_out("\n".join(lines) + "\n")
+        line = f"{_LETTERS[change.kind]} {path}"
+        if change.link is not None:
+            line += f" -> {change.link}"
+        lines.append(_one_line(line))
+    if number is not None:
+        action = "undo it" if is_redo else "do it again"
+        lines.append(f"To {action}: codex-py undo {number}")
+    return "\n".join(lines) + "\n"
 
 
 def _facts(entry: JournalEntry, undone: Mapping[int, int]) -> dict[str, Any]:
-    if entry.number in undone:
+    """Describe an entry. `undone`: the numbers of the entries that are undone."""
+    if not all(change.kept for change in entry.changes):
+        state = "not undoable"
+    elif entry.number in undone:
         state = "undone"
     else:
         state = str(entry.state)
-    if not all(change.kept for change in entry.changes):
-        state = "not undoable"
+    time = datetime.fromtimestamp(entry.time, UTC).astimezone()
     facts: dict[str, Any] = {
         "id": entry.number,
-        "time": datetime.fromtimestamp(entry.time, UTC)
-        .astimezone()
-        .isoformat(" ", "seconds"),
+        "time": time.isoformat(" ", "seconds"),
         "cwd": entry.cwd,
         "state": state,
     }
     if entry.undoes is not None:
         facts["undoes"] = entry.undoes
     if entry.turn is not None:
-        facts |= {"turn": entry.turn.number, "session": entry.turn.thread_id}
-        facts |= {"patches": entry.turn.patches, "not_kept": entry.turn.unkept}
-    return {**facts, "files": _rows(patched_files(entry.changes))}
+        facts["turn"] = entry.turn.number
+        facts["session"] = entry.turn.thread_id
+        facts["patches"] = entry.turn.patches
+        facts["not_kept"] = entry.turn.unkept
+    facts["files"] = _rows(patched_files(entry.changes))
+    return facts
 
 
 def _rows(changes: Sequence[PatchedFile]) -> list[dict[str, str]]:
@@ -231,6 +276,7 @@ def _rows(changes: Sequence[PatchedFile]) -> list[dict[str, str]]:
 
 
 def _short(path: str, cwd: str) -> str:
+    """The path relative to `cwd` if it is below it."""
     return path.removeprefix(f"{cwd.rstrip('/')}/")
 
 

@@ -28,6 +28,8 @@ from codex_py.streams.terminal import on_one_line, some_of
 
 @frozen
 class _Kept:
+    """A worktree in `$CODEX_HOME/worktrees`."""
+
     name: str
     """The name of the folder in `worktrees`."""
     path: Path
@@ -68,9 +70,8 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     rows = [("NAME", "STATE", "COMMIT", "SESSION", "PATH")]
     for each in found:
         commit = each.commit[:9] or "-"
-        session = next(iter(each.sessions), "-")
-        row = (each.name, each.state, commit, session, str(each.path))
-        rows.append(row)
+        newest = each.sessions[0] if each.sessions else "-"
+        rows.append((each.name, each.state, commit, newest, str(each.path)))
     return print_table(rows)
 
 
@@ -83,16 +84,25 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     home = command_config(options, environment, warns=False).home
     path = Path(wanted).resolve()
     for each in _kept_worktrees(home, environment):
-        if wanted in {each.name, *each.sessions} or path == each.path:
-            ignored = _remove(home, each, force=options.force)
-            more = f"With it, ignored files were removed: {on_one_line(some_of(ignored))}\n"
-            removed = f"Removed the worktree {on_one_line(str(each.path))}.\n"
-            return print_out(removed + more if ignored else removed)
+        is_named = wanted in {each.name, *each.sessions}
+        if is_named or path == each.path:
+            return _print_removed(home, each, force=options.force)
     raise CodexError(f"there is no worktree {wanted!r}; see `codex-py worktree list`")
+
+
+def _print_removed(home: Path, kept: _Kept, *, force: bool) -> int:
+    """Remove a worktree and say so; see `_remove`. Returns the exit code."""
+    ignored = _remove(home, kept, force=force)
+    text = f"Removed the worktree {on_one_line(str(kept.path))}.\n"
+    if ignored:
+        names = on_one_line(some_of(ignored))
+        text += f"With it, ignored files were removed: {names}\n"
+    return print_out(text)
 
 
 def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
     """The worktrees of sessions, sorted by name. Raises a `CodexError` if git is not installed."""
+    # The ids of the sessions in a folder and in those below it.
     sessions: dict[Path, list[str]] = {}
     for meta in metas_with(home, b"worktrees/"):
         cwd = Path(meta.cwd)
@@ -130,13 +140,12 @@ def _remove(
         CodexError: a session is using the worktree, it has changes, or it cannot be removed.
     """
     if not force and kept.state != "clean":
+        text = f"the worktree {kept.path} "
         if kept.unsaved:
-            why = f"has {kept.unsaved}"
+            text += f"has {kept.unsaved}"
         else:
-            why = "is broken: nobody can tell what is in it"
-        raise CodexError(
-            f"the worktree {kept.path} {why}; --force removes it", code="worktree"
-        )
+            text += "is broken: nobody can tell what is in it"
+        raise CodexError(f"{text}; --force removes it", code="worktree")
     folder = worktrees_folder(home) / kept.name
     try:
         for thread_id in kept.sessions:
@@ -153,7 +162,7 @@ def _remove(
 
 
 def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
-    """Find the names and paths of worktrees.
+    """Find the names and paths of worktrees: each is the only folder in a folder of its name.
 
     If the creation of a worktree was killed early, its path is a folder without a tree.
     """
@@ -161,17 +170,18 @@ def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
         return
     for folder in sorted(parent.iterdir()):
         if folder.is_dir() and not folder.is_symlink():
-            yield (
-                folder.name,
-                next((each for each in folder.iterdir() if each.is_dir()), folder),
-            )
+            trees = [each for each in folder.iterdir() if each.is_dir()]
+            yield folder.name, trees[0] if trees else folder
 
 
 def _data(kept: _Kept) -> dict[str, object]:
+    repository = None
+    if kept.tree is not None:
+        repository = str(kept.tree.root)
     return {
         "name": kept.name,
         "path": str(kept.path),
-        "repository": None if kept.tree is None else str(kept.tree.root),
+        "repository": repository,
         "commit": kept.commit or None,
         "state": kept.state,
         "unsaved": kept.unsaved or None,

@@ -3,7 +3,7 @@ places, where they continue."""
 
 import os
 import shlex
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -26,14 +26,13 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("--format", type=OneOf(*FORMS))
     parser.add_argument("-o", "--output")
     options = parser.parse_args(list(argv))
-    if options.output is None:
-        path = None
-    else:
+    path = None
+    if options.output is not None:
         path = Path(options.output)
     home = codex_home(environment)
     session = named_session(home, options.session, last=options.last)
     code = 0
-    notes = list[str]()
+    notes: list[str] = []
     if options.portable:
         if path is None or options.format or options.keep_keys:
             raise UsageError(
@@ -46,15 +45,19 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         document = read_document(session)
         if not options.keep_keys:
             document, notes = without_keys(document, environment, home)
-        parts = write(document)
-        if path is None:
-            code = print_out("".join(parts))
-        else:
-            with _opened(path) as file:
-                file.writelines(part.encode(errors="replace") for part in parts)
+        code = _written(write(document), path)
     for note in notes:
         tell(note)
     return code
+
+
+def _written(parts: Iterable[str], path: Path | None) -> int:
+    """Write a text to a file, or to standard output if it is None. Returns the exit code."""
+    if path is None:
+        return print_out("".join(parts))
+    with _opened(path) as file:
+        file.writelines(part.encode(errors="replace") for part in parts)
+    return 0
 
 
 def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -74,8 +77,8 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         with _opened(patch) as file:
             file.write(found.patch.encode(errors="surrogateescape"))
         # The names in the patch are relative to the root of the repository.
-        words = ("codex-py", "apply", "-C", project_root(cwd, (".git",)) or cwd, patch)
-        command = shlex.join(map(str, words))
+        root = project_root(cwd, (".git",)) or cwd
+        command = shlex.join(["codex-py", "apply", "-C", str(root), str(patch)])
         tell(f"It brought changes of files. To apply them: {command}")
     return print_out(f"Imported session {found.thread_id}.\n")
 
@@ -85,9 +88,11 @@ def _opened(path: Path) -> Generator[BinaryIO]:
     """Open a private file for writing. It replaces an old file only if everything was written."""
     try:
         is_own = path.is_file() and path.stat().st_uid == os.geteuid()
-        if not path.is_symlink() and (is_own or not path.exists()):
+        is_replaceable = is_own or not path.exists()
+        if is_replaceable and not path.is_symlink():
             opened = written_whole(path)
         else:
+            # A link, a pipe or a file of somebody else stays what it is.
             opened = os.fdopen(open_emptied(path), "wb")
         with opened as file:
             yield file

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -50,6 +51,7 @@ _OPAQUE: Final = "encrypted_content"
 _END: Final = r"(?![\w~+@%-]|\.\w)"
 """Matches at the end of a component of a path."""
 _MAX_BYTES: Final = 1 << 30
+"""Limit for a portable file."""
 _MARK: Final = re.compile(r"codex-portable-[0-9a-f]{32}")
 _LONGEST_NAME: Final = 200
 _OF_OTHERS: Final = (
@@ -103,13 +105,16 @@ def export_portable(
         "patch": redact(patch) or None,
     }
     file.write(encode_json(header) + b"\n")
+
+    def portable(text: str) -> str:
+        return redact(marked(text))
+
     damaged = 0
     with path.open("rb") as lines:
-        while line := lines.readline(MAX_LINE_BYTES):
+        for line in iter(partial(lines.readline, MAX_LINE_BYTES), b""):
             try:
-                text = encode_json(
-                    map_strings(decode_json(line), lambda text: redact(marked(text)))
-                )
+                fields = map_strings(decode_json(line), portable)
+                text = encode_json(fields)
             except (ValueError, RecursionError):
                 if line != b"\n":
                     damaged += 1
@@ -130,14 +135,16 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
         return value
     fields: dict[str, Any] = {}
     for key, part in cast("dict[str, Any]", value).items():
-        if (
-            key == "arguments"
-            and isinstance(part, str)
-            and (inner := json_object(part))
-        ):
-            fields[key] = encode_json(map_strings(inner, change)).decode()
+        if key == _OPAQUE:
+            fields[change(key)] = part
+            continue
+        arguments = None
+        if key == "arguments" and isinstance(part, str):
+            arguments = json_object(part)
+        if arguments:
+            fields[key] = encode_json(map_strings(arguments, change)).decode()
         else:
-            fields[change(key)] = part if key == _OPAQUE else map_strings(part, change)
+            fields[change(key)] = map_strings(part, change)
     return fields
 
 
@@ -147,35 +154,44 @@ def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
     Args:
         places: names by path; only absolute paths count.
     """
-    names: dict[str, str] = {}
+    placeholders: dict[str, str] = {}
     for path, name in places.items():
+        if not path.startswith("/"):
+            continue
         for form in (path, os.path.realpath(path)):
-            if path.startswith("/") and form != "/":
-                names.setdefault(form.rstrip("/"), f"{mark}:{name}>")
+            if form != "/":
+                placeholders.setdefault(form.rstrip("/"), f"{mark}:{name}>")
     # The longest first: the working directory is often below the home.
-    by_length = sorted(names, key=len, reverse=True)
-    paths = "|".join(re.escape(name) for name in by_length)
-    found = re.compile(rf"(?<![\w.~-])(?:{paths}){_END}")
+    by_length = sorted(placeholders, key=len, reverse=True)
+    paths = "|".join(re.escape(path) for path in by_length)
+    expression = re.compile(rf"(?<![\w.~-])(?:{paths}){_END}")
 
     def marked(text: str) -> str:
-        if not any(name in text for name in names):
+        if not any(path in text for path in placeholders):
             return text
-        return found.sub(lambda m: names[m[0]], text)
+        return expression.sub(lambda match: placeholders[match[0]], text)
 
     return marked
 
 
 def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
     """Make a function that replaces placeholders by paths. `places`: paths by name."""
-    found = re.compile(re.escape(mark) + f":({'|'.join(places)})>")
-    return lambda text: (
-        found.sub(lambda m: places[m[1]], text) if mark in text else text
-    )
+    names = "|".join(places)
+    expression = re.compile(rf"{re.escape(mark)}:({names})>")
+
+    def unmarked(text: str) -> str:
+        if mark not in text:
+            return text
+        return expression.sub(lambda match: places[match[1]], text)
+
+    return unmarked
 
 
 def _patch(
     cwd: Path, home: Path, environment: Mapping[str, str], notes: list[str]
 ) -> str:
+    """The changes in `cwd` since the last commit, as a diff. `notes` gets a sentence about what it
+    lacks."""
     try:
         programs = programs_outside(home, environment, cwd)
         git, root = repository_of(cwd, programs, environment)
@@ -196,8 +212,9 @@ def _patch(
         )
         return ""
     if left_out:
+        names = ", ".join(left_out)
         notes.append(
-            f"Files did not come along because they are too large, unreadable or not UTF-8: {', '.join(left_out)}."
+            f"Files did not come along because they are too large, unreadable or not UTF-8: {names}."
         )
     return patch
 
@@ -236,11 +253,8 @@ def import_portable(
         exported_id = text_field(header, "thread_id").lower()
         patch = text_field(header, "patch")
         name = text_field(header, "name")
-        if (
-            not _MARK.fullmatch(mark)
-            or not is_thread_id(exported_id)
-            or len(patch) > MAX_PATCH
-        ):
+        is_whole = _MARK.fullmatch(mark) is not None and is_thread_id(exported_id)
+        if not is_whole or len(patch) > MAX_PATCH:
             raise _Unfit("its header is damaged")
         places = {
             "cwd": str(cwd),
@@ -248,21 +262,21 @@ def import_portable(
             "home": environment.get("HOME", "/"),
         }
         change = marks_to_paths(mark, places)
-        line = map_strings(as_object(next(lines, None)), change)
+        meta_line = map_strings(as_object(next(lines, None)), change)
         is_taken = next(files_of_thread(home, exported_id), None) is not None
         thread_id = new_thread_id() if is_taken else exported_id
-        meta = _own_meta(line, exported_id, thread_id, cwd)
+        meta = _own_meta(meta_line, exported_id, thread_id, cwd)
         path = session_path(home, meta)
         if thread_id_of(path.name) != thread_id:
             raise _Unfit("its date is not valid")
         make_private(path.parent)
         with written_whole(path, replaces=False) as target:
-            target.write(encode_json(line) + b"\n")
-            for number, each in enumerate(lines, 3):
-                fields = map_strings(as_object(each), change)
-                if not isinstance(fields.get("type"), str) or not isinstance(
-                    fields.get("payload"), dict
-                ):
+            target.write(encode_json(meta_line) + b"\n")
+            # The header and the metadata are the first two lines of the file.
+            for number, line in enumerate(lines, 3):
+                fields = map_strings(as_object(line), change)
+                has_type = isinstance(fields.get("type"), str)
+                if not has_type or not isinstance(fields.get("payload"), dict):
                     raise _Unfit(f"line {number} is not one of a session")
                 target.write(encode_json(fields) + b"\n")
     if name and name.isprintable() and len(name) <= _LONGEST_NAME:
@@ -283,6 +297,7 @@ def _header(lines: Iterator[Any]) -> dict[str, Any]:
 
 @contextmanager
 def _reading(source: Path) -> Generator[BinaryIO]:
+    """Open a file to import. Raises a `SessionError` for every error while it is read."""
     try:
         with os.fdopen(open_ordinary(source), "rb") as file:
             if os.fstat(file.fileno()).st_size > _MAX_BYTES:
@@ -291,17 +306,16 @@ def _reading(source: Path) -> Generator[BinaryIO]:
     except OSError as error:
         raise SessionError(f"cannot import {source}: {error.strerror}") from error
     except (ValueError, RecursionError, OverflowError) as error:
+        reason = "it is damaged"
         if isinstance(error, _Unfit):
             reason = str(error)
-        else:
-            reason = "it is damaged"
-        raise SessionError(
-            f"cannot import {source}: {reason}", exit_code=ExitCode.INPUT
-        ) from error
+        text = f"cannot import {source}: {reason}"
+        raise SessionError(text, exit_code=ExitCode.INPUT) from error
 
 
 def _lines(file: BinaryIO) -> Iterator[Any]:
-    while line := file.readline(MAX_LINE_BYTES + 1):
+    """Decode the lines of a file."""
+    for line in iter(partial(file.readline, MAX_LINE_BYTES + 1), b""):
         if len(line) > MAX_LINE_BYTES:
             raise _Unfit("a line has more than 64 MB")
         yield decode_json(line)
@@ -310,7 +324,8 @@ def _lines(file: BinaryIO) -> Iterator[Any]:
 def _own_meta(
     line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path
 ) -> SessionMeta:
-    """Adapt the metadata to the new id and folder, and remove links to other sessions."""
+    """Adapt the line with the metadata to the new id and folder, and remove links to other
+    sessions. Returns the metadata."""
     payload: dict[str, Any] = as_object(line.get("payload"))
     if SessionMeta.from_line(encode_json(line)).id.lower() != exported_id:
         raise _Unfit("it has the metadata of another session")

@@ -18,7 +18,6 @@ from codex_py.command_line.subcommand import (
     command_config,
     command_parser,
     print_table,
-    required,
 )
 from codex_py.errors import SessionError, UsageError
 from codex_py.protocol.ids import is_thread_id
@@ -39,9 +38,15 @@ from codex_py.streams.terminal import on_one_line, printable
 from codex_py.streams.times import age
 
 _SHOWN_CHARACTERS = 60
+"""Length of a title in a list."""
 _SHOWN_PROMPT = 500
+"""Length of a line of a message."""
 _SHOWN_LINES = 6
+"""Number of lines of a message."""
 _SHOWN_BYTES = 32_000_000
+"""The last part of a session's file from which its conversation is shown."""
+_NO_LIMIT = 1 << 62
+"""More sessions than anybody has."""
 _QUESTION = """\
 Permanently delete session {session}?
 This cannot be undone. Subagent threads will also be deleted.
@@ -54,24 +59,19 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("--limit", type=_limit, default="25")
     options = parser.parse_args(list(argv))
     config = command_config(options, environment, warns=False)
-    cwd = None if options.all else config.cwd
-    limit = options.limit
     found = list_sessions(
         config.home,
-        cwd=cwd,
-        limit=limit,
+        cwd=None if options.all else config.cwd,
+        limit=options.limit,
         archived=options.archived,
     )
     if options.json:
         return print_json([_data(each) for each in found], indent=2)
     if not found:
-        if options.all:
-            more = ""
-        else:
-            more = " in this folder; --all lists those of every folder"
-        return print_out(
-            f"There are no sessions{more}{printable(why_none(config.home))}.\n"
-        )
+        text = "There are no sessions"
+        if not options.all:
+            text += " in this folder; --all lists those of every folder"
+        return print_out(f"{text}{printable(why_none(config.home))}.\n")
     rows: list[list[str]] = []
     for each in found:
         row = [age(each.updated), each.id]
@@ -113,37 +113,52 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     usage = data.pop("usage")
     files = data.pop("files")
     del data["prompts"]
-    data["tokens"] = ", ".join(
+    tokens = [
         f"{count:,} {key.removesuffix('_tokens')}"
         for key, count in usage.items()
         if count
-    )
+    ]
+    data["tokens"] = ", ".join(tokens)
+    facts = [
+        (f"{key.replace('_', ' ')}:", str(value))
+        for key, value in data.items()
+        if value
+    ]
     lines: list[str] = []
     if files:
         lines.append("files:")
         lines += [f"  {each}" for each in files]
+    lines += _conversation(path, len(details.prompts))
+    text = "".join(f"{on_one_line(line)}\n" for line in lines)
+    return print_table(facts) or print_out(text)
+
+
+def _conversation(path: Path, prompts: int) -> list[str]:
+    """The last part of a conversation, in short.
+
+    Args:
+        prompts: the number of prompts of the whole session, for the numbers of those shown.
+    """
     items = thread_items(read_conversation(path, _SHOWN_BYTES))
     said = [entry for entry in entries(items) if entry.kind != "thought"]
     shown = [entry for entry in said if entry.kind == "user"]
-    number = len(details.prompts) - len(shown)
+    number = prompts - len(shown)
+    lines: list[str] = []
     for entry in said:
         indent = "     "
         if entry.kind == "user":
             number += 1
             indent = f"{number:3}. "
         lines += _in_short(entry, indent)
-    facts = (
-        (f"{key.replace('_', ' ')}:", str(value))
-        for key, value in data.items()
-        if value
-    )
-    return print_table(facts) or print_out(
-        "".join(f"{on_one_line(line)}\n" for line in lines)
-    )
+    return lines
 
 
 def _in_short(entry: ExportEntry, indent: str) -> list[str]:
-    """The first lines of a message, or the title of a call without its output."""
+    """The first lines of a message, or the title of a call without its output.
+
+    Args:
+        indent: stands before the first line; blanks stand before the others.
+    """
     texts = [entry.title]
     if not entry.title or entry.kind == "error":
         texts += [part.text for part in entry.parts]
@@ -155,12 +170,13 @@ def _in_short(entry: ExportEntry, indent: str) -> list[str]:
     more = len(found) - len(lines)
     if more:
         lines.append(f"[… {more:,} more lines]")
-    if lines and entry.note:
+    if not lines:
+        return []
+    if entry.note:
         lines[-1] += f" ({entry.note})"
-    shown = [f"{' ' * len(indent)}{line}" for line in lines]
-    if lines:
-        shown[0] = f"{indent}{lines[0]}"
-    return shown
+    first, *others = lines
+    blanks = " " * len(indent)
+    return [f"{indent}{first}", *(f"{blanks}{line}" for line in others)]
 
 
 def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -170,10 +186,10 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("words", nargs="*")
     options = parser.parse_args(list(argv))
     words = " ".join(options.words).split()
-    required(
-        words[0] if words else None,
-        "words to search for: codex-py sessions search WORDS",
-    )
+    if not words:
+        raise UsageError(
+            "say which words to search for: codex-py sessions search WORDS"
+        )
     home = command_config(options, environment, warns=False).home
     raise_when_stopped()
     left = options.limit
@@ -184,8 +200,9 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
                 text = json.dumps({**_data(summary), "found": found})
             else:
                 title = f"{summary.id}  {age(summary.updated)}  {_title(summary)}"
-                said = (f"    {each.role}: {each.text}" for each in places)
-                text = "\n".join(map(on_one_line, (title, *said)))
+                lines = [title]
+                lines += [f"    {each.role}: {each.text}" for each in places]
+                text = "\n".join(on_one_line(line) for line in lines)
             code = print_out(f"{text}\n")
             if code:
                 return code
@@ -205,9 +222,8 @@ def run_cost(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     last = options.last or options.session is None
     path = named_session(config.home, options.session, last=last)
     meta = read_meta(path)
-    report = CostReport(
-        read_session_usage(path), config, meta.model_provider or config.model_provider
-    )
+    provider = meta.model_provider or config.model_provider
+    report = CostReport(read_session_usage(path), config, provider)
     if options.json:
         return print_json({"thread_id": meta.id, **report.data()}, indent=2)
     return print_out("".join(f"{line}\n" for line in report.lines()))
@@ -237,8 +253,10 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         )
     path = named_session(home, options.session, last=options.last)
     thread_id = thread_id_of(path.name) or ""
-    if not options.force and not _agreed(thread_id, thread_names(home).get(thread_id)):
-        return print_out("Delete cancelled.\n")
+    if not options.force:
+        name = thread_names(home).get(thread_id)
+        if not _agreed(thread_id, name):
+            return print_out("Delete cancelled.\n")
     delete(home, thread_id)
     return print_out(f"Deleted session {thread_id}.\n")
 
@@ -246,7 +264,11 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _named(
     argv: Sequence[str], environment: Mapping[str, str], kind: str, folder: str
 ) -> tuple[Path, str]:
-    """Parse the command line. Returns `$CODEX_HOME` and the id of the session."""
+    """Parse a command line that names a session in a folder of the home.
+
+    Returns `$CODEX_HOME` and the id of the session. `kind`: the word for it in the message that
+    there is none.
+    """
     options = command_parser("session", "--last").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     path = named_session(
@@ -256,6 +278,7 @@ def _named(
 
 
 def _agreed(thread_id: str, name: str | None) -> bool:
+    """Ask the user on the terminal. Raises a `SessionError` if standard input is none."""
     if not os.isatty(0):
         raise SessionError(
             "cannot confirm session deletion without an interactive terminal;"
@@ -293,26 +316,31 @@ def named_session(
         newest = next(recent, None)
         if newest is None:
             raise SessionError("no session was held in this folder")
-        return newest[0]
+        path, _, _ = newest
+        return path
     path = find_session(home, name, folders)
-    if path is None:
-        option = " --archived" if SESSIONS not in folders else ""
-        raise SessionError(
-            f"No {kind} session found matching '{printable(name)}'."
-            f" `codex-py sessions list --all{option}` shows them."
-        )
-    return path
+    if path is not None:
+        return path
+    command = "codex-py sessions list --all"
+    if SESSIONS not in folders:
+        command += " --archived"
+    raise SessionError(
+        f"No {kind} session found matching '{printable(name)}'. `{command}` shows them."
+    )
 
 
 def _limit(text: str) -> int:
+    """Parse the value of `--limit`; 0 means no limit."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of sessions")
-    return int(text) or 1 << 62
+    return int(text) or _NO_LIMIT
 
 
 def _title(summary: SessionSummary) -> str:
-    name = f"[{summary.name}] " if summary.name else ""
-    return cut(f"{name}{summary.preview}", _SHOWN_CHARACTERS) + summary.fork_mark
+    title = summary.preview
+    if summary.name:
+        title = f"[{summary.name}] {title}"
+    return cut(title, _SHOWN_CHARACTERS) + summary.fork_mark
 
 
 def _data(summary: SessionSummary) -> dict[str, Any]:
