@@ -1,6 +1,7 @@
-"""The one place that every image passes on its way into the history. LIGHT: Pillow is loaded when it is needed."""
+"""Prepares every image on its way into the history. LIGHT: Pillow is loaded when it is needed."""
 
 import base64
+from math import ceil
 from typing import Any, Final
 
 from codex_py.images.structure import DamagedImage, ImageInfo, image_info
@@ -15,19 +16,24 @@ _INSTALL: Final = (
 
 
 class UnusableImage(Exception):
-    """An image that no model is sent. The text says why, as a clause, in the words of Codex where it has some."""
+    """An image that cannot be sent to a model.
+
+    The text says why in a clause, which has the words of Codex where Codex has some.
+    """
 
     def __init__(self, text: str, reason: str | None = None) -> None:
-        """`reason`: what exactly is wrong, for the user."""
+        """`reason`: a more exact clause, for the user; by default the text."""
         super().__init__(text)
         self.reason = reason or text
 
 
 def image_part(data: bytes, rule: ImageRule) -> dict[str, Any]:
-    """The content part of an image, shrunk if it is larger than the rule wants. It blocks for as long as that takes.
+    """Make the content part of an image. It is shrunk if the rule demands it, and this call blocks
+    for that time.
 
     Raises:
-        UnusableImage: it is damaged or no image, or it is too large and cannot be shrunk.
+        UnusableImage: the data is damaged or no image, or the image is too large and cannot be
+            shrunk.
     """
     try:
         info = image_info(data)
@@ -56,42 +62,40 @@ def _within(
     info: ImageInfo,
     rule: ImageRule,
 ) -> tuple[str, bytes]:
-    """The kind and the bytes of the image as the rule wants it."""
-    size = (info.width, info.height)
-    is_small = rule.size(*size) == size
+    """Shrink an image if it is larger than the rule allows. Returns its kind and its bytes."""
+    size = rule.size(info.width, info.height)
+    is_small = size == (info.width, info.height)
     if is_small and _encoded_bytes(data) <= rule.max_encoded_bytes:
         return info.kind, data
     try:
-        from codex_py.images.shrink import (
-            shrunk,
-        )  # 40 ms with Pillow, which need not be installed
+        # 40 ms with Pillow, which need not be installed.
+        from codex_py.images.shrink import shrunk
     except ImportError:
-        return info.kind, _taken_as_it_is(data, info, rule)
+        _refuse_too_large(data, info, rule)
+        return info.kind, data
     try:
         return shrunk(data, info, rule)
     except (OSError, ValueError, SyntaxError) as error:
-        # What Pillow raises for pixels that it cannot read.
+        # Pillow raises these for pixels that it cannot read.
         raise UnusableImage(_NO_IMAGE) from error
 
 
-def _taken_as_it_is(
-    data: bytes,
-    info: ImageInfo,
-    rule: ImageRule,
-) -> bytes:
+def _refuse_too_large(data: bytes, info: ImageInfo, rule: ImageRule) -> None:
+    """Raise an `UnusableImage` if the provider would refuse an image that was not shrunk."""
     side = max(info.width, info.height)
     if rule.refused_side_px is not None and side > rule.refused_side_px:
         raise UnusableImage(
-            f"it has {info.width} x {info.height} pixels, and the provider takes {rule.refused_side_px} a side;"
-            f" {_INSTALL}"
+            f"it has {info.width} x {info.height} pixels, and the provider takes"
+            f" {rule.refused_side_px} a side; {_INSTALL}"
         )
-    if _encoded_bytes(data) > rule.max_encoded_bytes:
+    encoded_bytes = _encoded_bytes(data)
+    if encoded_bytes > rule.max_encoded_bytes:
         raise UnusableImage(
-            f"it has {_encoded_bytes(data):,} bytes in Base64, and the provider takes {rule.max_encoded_bytes:,};"
-            f" {_INSTALL}"
+            f"it has {encoded_bytes:,} bytes in Base64, and the provider takes"
+            f" {rule.max_encoded_bytes:,}; {_INSTALL}"
         )
-    return data
 
 
 def _encoded_bytes(data: bytes) -> int:
-    return -(-len(data) // 3) * 4
+    """The length of the data in Base64: four bytes for every three, and for the rest."""
+    return ceil(len(data) / 3) * 4

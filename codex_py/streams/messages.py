@@ -1,4 +1,4 @@
-"""Standard input and output as a connection to one client that sends a message a line."""
+"""Connects standard input and output to one client, with one message on each line."""
 
 import asyncio
 import fcntl
@@ -13,10 +13,15 @@ from codex_py.streams.standard import is_pipe
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """The limit for a line from a client or a server."""
 _FLUSH_TIMEOUT_S = 1.0
+"""The time for the client to read the last messages."""
 
 
 class LongLine(Exception):
-    """A line is longer than the reader's limit; `skip_line` gets past it."""
+    """A line is longer than the reader's limit. `skip_line` reads the rest of it.
+
+    Attributes:
+        start: the part that was read.
+    """
 
     def __init__(self, start: bytes) -> None:
         super().__init__()
@@ -24,17 +29,18 @@ class LongLine(Exception):
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line with its newline, which the last line may lack; empty at the end of the input.
+    """Read a line with its newline, which the last line may lack. Empty at the end of the input.
 
     Raises:
-        LongLine: it is too long. The part that was read is gone from the reader.
+        LongLine: the line is too long. A part of it was read.
     """
     try:
         return await reader.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:
         return error.partial
     except asyncio.LimitOverrunError as error:
-        raise LongLine(await reader.readexactly(error.consumed)) from None
+        start = await reader.readexactly(error.consumed)
+        raise LongLine(start) from None
 
 
 async def skip_line(reader: asyncio.StreamReader) -> None:
@@ -51,11 +57,11 @@ async def skip_line(reader: asyncio.StreamReader) -> None:
 async def standard_pipes(
     command: str,
 ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A reader for the client's messages, and a writer to the client. Both end when it leaves, or
-    stops reading.
+    """Open a reader of the client's messages and a writer to the client. Both end when the client
+    leaves, or stops reading.
 
-    From now on descriptor 0 is empty and descriptor 1 is standard error, so that neither a stray print nor a child
-    process disturbs the messages.
+    From now on descriptor 0 is empty and descriptor 1 is standard error, so that neither a stray
+    print nor a child process disturbs the messages.
 
     Args:
         command: the name of the subcommand, for the message.
@@ -88,36 +94,42 @@ async def standard_pipes(
 
 
 async def _reader(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport | None]:
+    """Open the reader, and the transport that feeds it; None for a file, which is read at once."""
     reader = asyncio.StreamReader(limit=MAX_MESSAGE_BYTES)
     file = os.fdopen(fd, "rb", 0)
-    if not (is_pipe(fd) or os.isatty(fd)):
+    if not _can_be_awaited(fd):
         reader.feed_data(file.read(MAX_MESSAGE_BYTES))
         reader.feed_eof()
         return reader, None
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), file
-    )
+    loop = asyncio.get_running_loop()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await loop.connect_read_pipe(lambda: protocol, file)
     return reader, transport
 
 
 async def _writer(fd: int, command: str) -> asyncio.StreamWriter:
-    if not (is_pipe(fd) or os.isatty(fd)):
+    if not _can_be_awaited(fd):
         raise CodexError(
             f"{command} speaks to a program: its stdout has to be a pipe", code="stdout"
         )
     loop = asyncio.get_running_loop()
     # A writer needs a protocol, which comes with a reader; nothing is read from it.
     unused = asyncio.StreamReader()
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(unused), os.fdopen(fd, "wb", 0)
-    )
+    protocol = asyncio.StreamReaderProtocol(unused)
+    file = os.fdopen(fd, "wb", 0)
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, file)
     return asyncio.StreamWriter(transport, protocol, unused, loop)
+
+
+def _can_be_awaited(fd: int) -> bool:
+    """True if the event loop can wait for a descriptor. It cannot wait for a file."""
+    return is_pipe(fd) or os.isatty(fd)
 
 
 async def _end(
     reading: asyncio.BaseTransport | None, writer: asyncio.StreamWriter
 ) -> None:
-    """End the messages from the client once the pipe to it is closed."""
+    """Stop reading the client's messages once the pipe to the client is closed."""
     with suppress(OSError):
         await writer.wait_closed()
     if reading is not None:

@@ -5,17 +5,19 @@ import re
 from codex_py.streams.terminal import printable
 
 _SEQUENCES = re.compile(
-    # CSI, OSC and other strings, and the short ones. Of ECMA-48 and xterm.
+    # The control sequences of ECMA-48 and xterm: CSI, OSC and other strings, and the short ones.
     "\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])"
 )
 _OVERSTRUCK = re.compile("[^\n]\x08")
+"""A character that the next one overwrites, as in manual pages."""
 _MARKS = (
     "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200d"
     "\u2060-\u2064\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f\U000e0000-\U000e0fff]"
 )
 _PILE = re.compile(f"({_MARKS}{{6}}){_MARKS}+")
-"""More combining marks on a letter than any script uses. Terminals draw them in one cell, but take long."""
-_NO_SPACES = str.maketrans({"\u2028": "\n", "\u2029": "\n"})
+"""More combining marks on a letter than any script uses. Terminals take long to draw them."""
+_LINE_ENDS = str.maketrans({"\u2028": "\n", "\u2029": "\n"})
+"""The separators of lines and paragraphs, which become newlines."""
 
 
 def plain(text: str, *, tab: int = 8) -> str:
@@ -26,14 +28,14 @@ def plain(text: str, *, tab: int = 8) -> str:
     if "\t" in text:
         text = text.expandtabs(tab)
     if not text.isascii():
-        text = _PILE.sub(r"\1", text.translate(_NO_SPACES))
+        text = _PILE.sub(r"\1", text.translate(_LINE_ENDS))
     return text
 
 
 def command_output(text: str) -> str:
     """The output of a command as the terminal would show it in the end, without colours.
 
-    Sequences are left out. A line that was overwritten with `\\r` keeps only its last version.
+    Control sequences are removed. A line that was overwritten with `\\r` keeps only its last version.
     """
     if "\x1b" in text:
         text = _SEQUENCES.sub("", text)
@@ -57,6 +59,7 @@ def colors_only(text: str) -> str:
 
 
 def _color(match: re.Match[str]) -> str:
+    """The sequence if it sets colours, else an empty text."""
     if re.fullmatch("\x1b\\[[0-9;:]*m", match[0]):
         return match[0]
     return ""

@@ -1,4 +1,4 @@
-"""Text on a terminal. No control sequence of a model or a tool may reach it."""
+"""Formats text for a terminal, which no control sequence of a model or a tool may reach."""
 
 import re
 from collections.abc import Container, Mapping, Sequence
@@ -21,9 +21,11 @@ _JOINED = (
 )
 """Letters of the scripts that need joiners, and emoji."""
 _SELECTORS = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+"""Variation selectors, each of which chooses a form of the character before it."""
 _FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{4,6}\U000e007f"
 """The flag of a part of a country, such as Scotland."""
 _LONGEST_FLAG = 8
+"""The length of the longest flag in characters."""
 _MAX_NAMED = 20
 
 _SGR = {
@@ -36,6 +38,7 @@ _SGR = {
     "magenta": 35,
     "cyan": 36,
 }
+"""The numbers that set graphic renditions (SGR), of ECMA-48."""
 
 
 def printable(text: str) -> str:
@@ -51,20 +54,23 @@ def printable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
+    """Make a text `printable`, with blanks in place of its newlines."""
     return " ".join(printable(text).splitlines())
 
 
 def some_of(paths: Sequence[str], most: int = _MAX_NAMED) -> str:
-    """The first paths in one line, and how many more there are: a command may change thousands."""
-    if len(paths) > most:
-        more = f" and {len(paths) - most:,} more"
-    else:
-        more = ""
+    """Name the first `most` paths in one line, and say how many more there are."""
     named = ", ".join(paths[:most])
-    return named.replace("\n", "\u240a").replace("\t", "\u2409") + more
+    named = named.replace("\n", "\u240a").replace("\t", "\u2409")
+    more = len(paths) - most
+    if more > 0:
+        named += f" and {more:,} more"
+    return named
 
 
 def _visible(match: re.Match[str]) -> str:
+    """The picture or the escape of an unsafe character; itself where it belongs to its
+    neighbours."""
     code = ord(match[0])
     if code > 0x200B and _belongs(match[0], match.string, match.start()):
         return match[0]
@@ -84,7 +90,7 @@ def _belongs(
     text: str,
     at: int,
 ) -> bool:
-    """True if an invisible character has its effect on its neighbours."""
+    """True if an invisible character at this place of a text has an effect on its neighbours."""
     before = text[at - 1] if at else ""
     if character in "\u200c\u200d":
         after = text[at + 1 : at + 2]
@@ -106,23 +112,31 @@ def wants_color(
     *,
     isatty: bool,
 ) -> bool:
-    """True if text should be coloured. `auto`: on a terminal that can, unless `NO_COLOR` is set and not empty."""
+    """True if text should be coloured.
+
+    `auto` means on a terminal that can show colours, unless `NO_COLOR` is set and not empty.
+    """
     if choice != "auto":
         return choice == "always"
-    return (
-        isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
-    )
+    shows_colors = isatty and environment.get("TERM") != "dumb"
+    return shows_colors and not environment.get("NO_COLOR")
 
 
 def shown_folder(folder: Path) -> str:
     """The path of a folder, safe for a terminal, with `~` for the user's home."""
+    shown = str(folder)
     with suppress(ValueError, RuntimeError):
-        return printable(f"~/{folder.relative_to(Path.home())}".removesuffix("/."))
-    return printable(str(folder))
+        below_home = folder.relative_to(Path.home())
+        shown = f"~/{below_home}".removesuffix("/.")
+    return printable(shown)
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
-    """The rows of a table as lines, each cell as wide as its column. `right`: the columns of numbers, from 0."""
+    """Make lines of the rows of a table, with each cell as wide as its column.
+
+    Args:
+        right: the columns that are aligned at the right, from 0, such as those with numbers.
+    """
     columns = zip(*rows, strict=True)
     widths = [max(map(len, column)) for column in columns]
     lines: list[str] = []
