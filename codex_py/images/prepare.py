@@ -68,9 +68,9 @@ def _within(
     if is_small and _encoded_bytes(data) <= rule.max_encoded_bytes:
         return info.kind, data
     try:
-        # 40 ms with Pillow, which need not be installed.
-        from codex_py.images.shrink import shrunk
+        from codex_py.images.shrink import shrunk  # 40 ms with Pillow
     except ImportError:
+        # Pillow need not be installed.
         _refuse_too_large(data, info, rule)
         return info.kind, data
     try:
