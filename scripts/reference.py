@@ -1,7 +1,7 @@
-"""Write what follows from tables of the program: JSON Schemas of the events and of the configuration, the reference of
-the configuration, and the manual page.
+"""Writes files that are derived from tables of the program.
 
-The schemas are for editors and for other languages; `tests/test_reference.py` holds all four against the program.
+These are the JSON Schemas of the events and of the configuration, the reference of the configuration, and the manual
+page. The schemas are for editors and for other languages. `tests/test_reference.py` compares all four with the program.
 """
 
 import json
@@ -28,6 +28,8 @@ from codex_py.config.declared.settings import Settings
 from codex_py.config.keymap import ALIASES, KEY
 from codex_py.protocol import events
 from codex_py.protocol.annotations import Kind, alternatives, form, plain
+from codex_py.protocol.json_fields import JsonObject
+from codex_py.protocol.json_schema import SchemaWriter
 
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "codex_py" / "schemas"
@@ -38,8 +40,8 @@ _ONE_KEY: Final = (
 _DEFINITIONS: Final = {
     "key": {"type": "string", "pattern": rf"^(leader )?{_ONE_KEY}( {_ONE_KEY})*$"},
 }
-"""Of what stands in many places."""
-_TYPES: Final[Mapping[str, dict[str, Any]]] = {
+"""Schemas that several keys refer to."""
+_TYPES: Final[Mapping[str, JsonObject]] = {
     "variable": {"type": "string", "pattern": r"^([A-Za-z_]\w*)?$"},
     "key": {"$ref": "#/$defs/key"},
     "boolean": {"type": "boolean"},
@@ -54,7 +56,7 @@ _TYPES: Final[Mapping[str, dict[str, Any]]] = {
 
 
 def files() -> dict[Path, str]:
-    """All that is written, by its path."""
+    """The texts of the files, by path."""
     return {
         SCHEMAS / "config.json": _json(config_schema()),
         SCHEMAS / "events.json": _json(events_schema()),
@@ -64,14 +66,14 @@ def files() -> dict[Path, str]:
 
 
 def keys(cls: type[Section] = Settings, path: str = "") -> Iterator[tuple[str, Key]]:
-    """The dotted name of every key that has an effect, and its declaration."""
+    """Yield the dotted name of every key that has an effect, and its declaration."""
     for each in keys_of(cls):
         if each.harmless is None:
             yield from _keys_at(f"{path}{_shown_name(each)}", each, each.kind)
 
 
 def _keys_at(name: str, declared: Key, kind: Kind) -> Iterator[tuple[str, Key]]:
-    """A key, and those below it, if its values are of a type."""
+    """Yield a key, unless it has only keys below it, and the keys below it."""
     options = alternatives(kind)
     below = [each for each in options if form(each) == "fields" or _has_entries(each)]
     if len(below) < len(options):
@@ -99,59 +101,47 @@ def config_schema() -> dict[str, Any]:
         "$schema": _DRAFT,
         "title": "config.toml of codex-py",
         "$defs": _DEFINITIONS,
-        **_section_schema(Settings),
+        **_SettingsWriter().of_fields(Settings),
     }
 
 
-def _section_schema(cls: type[Section]) -> dict[str, Any]:
-    properties: dict[str, Any] = {}
-    rest: Any = False
-    for each in keys_of(cls):
-        schema = _key_schema(each)
-        if each.names is not None:
-            properties |= dict.fromkeys(sorted(each.names()), schema)
-        elif each.name == REST:
-            rest = schema
-        else:
-            properties[each.name] = schema
-    ordered = dict(sorted(properties.items()))
-    return {"type": "object", "properties": ordered, "additionalProperties": rest}
+class _SettingsWriter(SchemaWriter):
+    """Writes the schemas of sections, with the description of each key."""
 
+    def members(self, kind: Kind) -> Sequence[Kind]:
+        # TOML has no null.
+        return alternatives(kind)
 
-def _key_schema(declared: Key) -> dict[str, Any]:
-    schema = _kind_schema(declared.kind)
-    description = {"description": declared.about}
-    if declared.harmless is not None:
-        schema = {"description": "No effect in codex-py.", **schema}
-    elif declared.about and _has_entries(declared.kind):
-        schema["additionalProperties"] = description | schema["additionalProperties"]
-    elif declared.about:
-        schema = description | schema
-    if declared.default is not None:
-        schema["default"] = declared.default
-    return schema
+    def of_fields(self, cls: type[Section]) -> JsonObject:
+        properties: JsonObject = {}
+        rest: Any = False
+        for each in keys_of(cls):
+            schema = self._of_key(each)
+            if each.names is not None:
+                properties |= dict.fromkeys(sorted(each.names()), schema)
+            elif each.name == REST:
+                rest = schema
+            else:
+                properties[each.name] = schema
+        ordered = dict(sorted(properties.items()))
+        return {"type": "object", "properties": ordered, "additionalProperties": rest}
 
+    def of_plain(self, kind: Kind) -> JsonObject:
+        return dict(_TYPES.get(plain(kind).name, {"type": "string"}))
 
-def _kind_schema(kind: Kind) -> dict[str, Any]:
-    options = alternatives(kind)
-    if len(options) > 1:
-        return {"anyOf": [_kind_schema(each) for each in options]}
-    match form(kind):
-        case "fields":
-            return _section_schema(kind)
-        case "mapping" if not _has_entries(kind):
-            return {"type": "object"}
-        case "mapping":
-            entry = _kind_schema(get_args(kind)[1])
-            return {"type": "object", "properties": {}, "additionalProperties": entry}
-        case "array" if get_args(kind)[0] is Any:
-            return {"type": "array"}
-        case "array":
-            return {"type": "array", "items": _kind_schema(get_args(kind)[0])}
-        case "choice":
-            return {"enum": list(get_args(kind))}
-        case "plain":
-            return dict(_TYPES.get(plain(kind).name, {"type": "string"}))
+    def _of_key(self, declared: Key) -> JsonObject:
+        schema = self.of_type(declared.kind)
+        description = {"description": declared.about}
+        if declared.harmless is not None:
+            schema = {"description": "No effect in codex-py.", **schema}
+        elif declared.about and _has_entries(declared.kind):
+            entry = schema["additionalProperties"]
+            schema["additionalProperties"] = description | entry
+        elif declared.about:
+            schema = description | schema
+        if declared.default is not None:
+            schema["default"] = declared.default
+        return schema
 
 
 def events_schema() -> dict[str, Any]:
