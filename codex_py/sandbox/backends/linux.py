@@ -1,4 +1,5 @@
-"""Confinement on Linux: by our own launcher, which needs nothing installed, or by bubblewrap."""
+"""Confines commands on Linux, with our own launcher, which needs nothing installed, or with
+bubblewrap."""
 
 import os
 import sys
@@ -13,7 +14,7 @@ from codex_py.sandbox.child import landlock
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.layout import PACKAGE, Layout, absent_names, is_inside
 
-# The package of the launcher, without its parent packages, whose imports would cost 5 ms.
+# Import the package of the launcher without its parent packages, which would cost 5 ms.
 _START = (
     "import sys; package = type(sys)('codex_py.sandbox.child'); "
     "package.__path__ = [sys.argv.pop(1)]; "
@@ -23,13 +24,14 @@ _START = (
 _CHILD = str(PACKAGE / "sandbox" / "child")
 _SHARED_MEMORY = "/dev/shm"
 """The folder with the locks that processes share, such as those of Python's `multiprocessing`. A
-view has its own; with Landlock it is as open as `/tmp`."""
-# A shell opens both files, because our own descriptors are closed when a command starts. Descriptor
-# 9 has the seccomp filter; to 8, bwrap writes the id of its first process, as JSON.
+view has its own one. With Landlock, it can be written if `/tmp` can."""
+# A shell opens two files for bwrap, because our own descriptors are closed when a command starts.
+# bwrap reads the seccomp filter from descriptor 9, and writes the id of its first process to 8, as
+# JSON.
 _WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
-# When the command ends, bwrap kills the processes that it left behind. So a shell runs the command,
-# and waits for them as `child.leftovers` does. The shell prints no messages of its own, such as one
-# about a signal that ended the command.
+# When the command ends, bwrap kills the processes that the command left behind. So a shell runs the
+# command, and then waits for these processes as `child.leftovers` does. The shell prints no
+# messages of its own, such as one about a signal that ended the command.
 _OUTLIVE = r"""
 trap : HUP INT QUIT TERM
 exec 3>&2 2>/dev/null
@@ -57,18 +59,18 @@ exit "$code"
 _ATTACH_BY_ADMINISTRATORS_ALONE = 2
 _ROOT = Path("/")
 _MAX_WORDS = 100
-_MAX_SPILLS = 16
-"""The number of word files that are kept. A command that started earlier has already read its
-own."""
+"""The most words of one kind on a command line. More of them are passed in a file."""
+_MAX_FILES = 16
+"""The most such files that are kept. A command that started earlier has already read its own."""
 _MAX_BWRAP_WORDS = 8000
 """The most words for bwrap, which accepts 9000."""
 
 
 class LauncherBackend:
-    """Confinement by `sandbox.child.launcher`."""
+    """Builds the command lines of `sandbox.child.launcher`."""
 
     def __init__(self, name: str, limits: SandboxLimits) -> None:
-        """`name`: `namespaces`, `views`, `supervised` or `landlock`; see the launcher."""
+        """Set up the backend `name`: one of those that `Confinement` lists."""
         self.name = name
         self._limits = [
             f"processes={limits.max_processes}",
@@ -77,7 +79,8 @@ class LauncherBackend:
         """The words for the limits of a command."""
         if limits.max_memory_mb is not None:
             self._limits.append(f"memory={limits.max_memory_mb << 20}")
-        self._spills: list[int] = []
+        self._has_namespaces = name in {"namespaces", "views"}
+        self._word_files: list[int] = []
 
     def command(
         self,
@@ -86,61 +89,76 @@ class LauncherBackend:
         cwd: Path,  # noqa: ARG002
         alive: str = "",
     ) -> list[str] | None:
-        is_supervised = self.name == "supervised"
-        is_landlock = is_supervised or self.name == "landlock"
-        is_isolated = not is_landlock and (view.offline or bool(view.proxy))
+        filters = self._filter_words(view)
+        if filters is None or not sys.executable:
+            return None
+        if view.proxy:
+            module = "proxied"
+        elif self.name == "supervised":
+            module = "supervised"
+        else:
+            module = "launcher"
+        words = [*_python(module), self.name, *filters, f"alive={alive}"]
+        words += self._limits
+        words += _network_words(view)
+        words += self._path_words(view)
+        return [*words, "--", *argv]
 
-        def program(*, local: bool = False) -> bytes | None:
+    def _filter_words(self, view: Layout) -> list[str] | None:
+        """The words with the seccomp filters; None if there are none for this machine."""
+        # A network namespace without a way out needs another filter than the network of the
+        # machine.
+        is_isolated = self._has_namespaces and bool(view.offline or view.proxy)
+        lacks_truncate = (
+            not self._has_namespaces and landlock.version() < landlock.TRUNCATE_SINCE
+        )
+
+        def program(*, local: bool) -> bytes | None:
             return filter_program(
                 os.uname().machine,
                 offline=view.offline and not is_isolated,
                 isolated=is_isolated,
                 local=local,
-                guard_truncate=is_landlock
-                and landlock.version() < landlock.TRUNCATE_SINCE,
+                guard_truncate=lacks_truncate,
                 root=os.geteuid() == 0,
                 tracing=self._reaches_own_processes_alone,
                 backend=self.name,
             )
 
-        without_sockets = program()
-        # With `views`, the process that waits for the command has another view.
-        supervises = is_isolated and self.name == "namespaces" and _may_supervise()
-        with_sockets = program(local=True) if supervises else None
-        if without_sockets is None or not sys.executable:
+        without_sockets = program(local=False)
+        if without_sockets is None:
             return None
-        if view.proxy:
-            module = "proxied"
-        elif is_supervised:
-            module = "supervised"
-        else:
-            module = "launcher"
-        words = [*_python(module), self.name]
-        words += [f"filter={without_sockets.hex()}", f"alive={alive}"]
-        if with_sockets is not None:
-            words.append(f"sockets={with_sockets.hex()}")
-        words += self._limits
-        words += _network_words(view)
-        words += self._spilt([self._writable(path, view) for path in view.writable])
-        if is_landlock and Path("/tmp") in view.writable:
+        words = [f"filter={without_sockets.hex()}"]
+        # With `views`, the process that waits for the command has another view.
+        if is_isolated and self.name == "namespaces" and _may_supervise():
+            with_sockets = program(local=True)
+            if with_sockets is not None:
+                words.append(f"sockets={with_sockets.hex()}")
+        return words
+
+    def _path_words(self, view: Layout) -> list[str]:
+        words = self._shortened([self._writable(path, view) for path in view.writable])
+        if not self._has_namespaces and Path("/tmp") in view.writable:
             words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
-        if is_landlock:
-            words += [f"protect={path}" for path in view.links]
-        else:
+        if self._has_namespaces:
             words += [f"link={path}" for path in view.links]
-        words += self._spilt([f"hide={path}" for path in view.hidden])
-        words += self._spilt([f"open={path}" for path in view.opened])
-        if is_supervised:
-            # The supervisor refuses to create these names; they need no placeholders.
+        else:
+            words += [f"protect={path}" for path in view.links]
+        words += self._shortened([f"hide={path}" for path in view.hidden])
+        words += self._shortened([f"open={path}" for path in view.opened])
+        if self.name == "supervised":
+            # The supervisor refuses to create these names, so they need no placeholders.
             words += [f"protect={path}" for path in absent_names(view.roots)]
-        return [*words, "--", *argv]
+        return words
 
     @cached_property
     def _reaches_own_processes_alone(self) -> bool:
-        """True if a command can inspect only its own processes, in a view thanks to Landlock."""
-        is_view = self.name == "views" and landlock.version() >= landlock.REFER_SINCE
-        return self.name == "namespaces" or is_view
+        """True if a command can inspect no processes but its own."""
+        if self.name == "views":
+            # Landlock confines it, as far as `restrict_beyond_view` can.
+            return landlock.version() >= landlock.REFER_SINCE
+        return self.name == "namespaces"
 
     def _writable(self, path: Path, view: Layout) -> str:
         """The word for a writable folder.
@@ -152,16 +170,16 @@ class LauncherBackend:
             return f"whole={path}"
         return f"write={path}"
 
-    def _spilt(self, words: list[str]) -> list[str]:
-        """The words; or one word for a file with them, because a command line has a limit."""
+    def _shortened(self, words: list[str]) -> list[str]:
+        """The words, or one word for a file with them: a command line has a limit."""
         if len(words) <= _MAX_WORDS:
             return words
         descriptor = os.memfd_create("words")
-        self._spills.append(descriptor)
+        self._word_files.append(descriptor)
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(os.fsencode("\0".join(words)))
-        if len(self._spills) > _MAX_SPILLS:
-            os.close(self._spills.pop(0))
+        if len(self._word_files) > _MAX_FILES:
+            os.close(self._word_files.pop(0))
         return [f"more=/proc/{os.getpid()}/fd/{descriptor}"]
 
 
@@ -177,11 +195,12 @@ def _network_words(view: Layout) -> list[str]:
 
 
 class BubblewrapBackend:
-    """Confinement by `bwrap`, if it is installed: https://github.com/containers/bubblewrap
+    """Builds the command lines of `bwrap`, if it is installed.
 
-    Some systems, such as some Ubuntu, let bubblewrap make namespaces, but not programs without a
-    profile of their own. Our launcher comes first, because bubblewrap's monitor dies of Ctrl-C in a
-    terminal, along with commands that would have caught it.
+    Some systems, such as some versions of Ubuntu, let bubblewrap make namespaces, but not programs
+    without a profile of their own. Our launcher is preferred, because bubblewrap's monitor dies of
+    Ctrl-C in a terminal, along with commands that would have caught it.
+    https://github.com/containers/bubblewrap
     """
 
     name = "bwrap"
@@ -189,27 +208,19 @@ class BubblewrapBackend:
     def __init__(self, search_path: str, limits: SandboxLimits) -> None:
         self._search_path = search_path
         self._limits = limits
-        # Ordinary users need a user namespace. Without one, root can work in other users' folders.
+        # Ordinary users need a user namespace. Root must have none, to work in the folders of other
+        # users.
         self._user_namespace = os.geteuid() != 0
 
     def command(
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
-        # A `bwrap` in a folder that the model can write to is not used.
-        barred = [*view.roots.all]
-        if cwd != _ROOT:
-            barred.append(Path(os.path.realpath(cwd)))
-
-        def may_use(path: str | Path) -> bool:
-            real = Path(os.path.realpath(path))
-            return not any(real.is_relative_to(folder) for folder in barred)
-
-        bwrap = find_program("bwrap", self._search_path, may_use)
+        bwrap = self._program(view, cwd)
         filter_file = _filter_file(isolated=view.offline or bool(view.proxy))
         if bwrap is None or filter_file is None:
             return None
         command = ["/bin/sh", "-c", _WITH_FILES, filter_file, alive or os.devnull]
-        command += [os.path.realpath(bwrap), "--die-with-parent"]
+        command += [bwrap, "--die-with-parent"]
         command += ["--info-fd", "8", "--seccomp", "9"]
         if self._user_namespace:
             command.append("--unshare-user")
@@ -221,31 +232,35 @@ class BubblewrapBackend:
         if len(command) > _MAX_BWRAP_WORDS:
             return None
         awaited = ["/bin/sh", "-c", _OUTLIVE, "sh", *argv]
-        held = limited(awaited, self._limits, processes=self._user_namespace)
+        inner = limited(awaited, self._limits, processes=self._user_namespace)
         if view.proxy:
             # While a process lives in there, `bwrap` holds the link to the agent; see `proxied`.
-            command = [
-                *_python("proxied"),
-                "out",
-                view.proxy,
-                *command,
-                "--sync-fd",
-                "7",
-            ]
+            outside = [*_python("proxied"), "out", view.proxy]
+            command = [*outside, *command, "--sync-fd", "7"]
             allows_local = str(int(view.allows_local))
-            held = [
-                *_python("proxied"),
-                "in",
-                allows_local,
-                ",".join(view.direct),
-                *held,
-            ]
-        return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
+            inside = [*_python("proxied"), "in", allows_local, ",".join(view.direct)]
+            inner = [*inside, *inner]
+        return [*command, "--chdir", os.path.realpath(cwd), "--", *inner]
+
+    def _program(self, view: Layout, cwd: Path) -> str | None:
+        """The real path of `bwrap`; None if there is none outside of what the model can write."""
+        barred = [*view.roots.all]
+        if cwd != _ROOT:
+            barred.append(Path(os.path.realpath(cwd)))
+
+        def may_use(path: str | Path) -> bool:
+            real = Path(os.path.realpath(path))
+            return not any(real.is_relative_to(folder) for folder in barred)
+
+        bwrap = find_program("bwrap", self._search_path, may_use)
+        if bwrap is None:
+            return None
+        return os.path.realpath(bwrap)
 
 
 @cache
 def _may_supervise() -> bool:
-    """False if this machine does not let a process inspect its children, as a supervisor must."""
+    """True if this machine lets a process inspect its children, as a supervisor must."""
     try:
         scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text("ascii")
     except OSError:
@@ -261,7 +276,11 @@ def _python(module: str) -> Sequence[str]:
 
 
 def _mounts(view: Layout) -> list[str]:
-    words = ["--bind" if _ROOT in view.writable else "--ro-bind", "/", "/"]
+    """The options of `bwrap` for the mounts of a view, in the order of their effect."""
+    if _ROOT in view.writable:
+        words = ["--bind", "/", "/"]
+    else:
+        words = ["--ro-bind", "/", "/"]
     words += ["--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     for path in view.writable:
         if path != _ROOT:
@@ -275,29 +294,31 @@ def _mounts(view: Layout) -> list[str]:
         key=lambda path: len(path.parts),
     )
     for path in outer_first:
-        if path in view.opened:
-            is_protected = is_inside(path, view.protected)
-            if is_inside(path, view.writable) and not is_protected:
-                how = "--bind"
-            else:
-                how = "--ro-bind"
-            words += [how, str(path), str(path)]
-        elif path.is_dir():
-            words += ["--perms", "0111", "--tmpfs", str(path)]
-        else:
-            # A device cannot be opened through such a mount.
-            words += ["--ro-bind", os.devnull, str(path)]
+        words += _hiding_mount(path, view)
     for path in view.hidden:
         if path.is_dir():
             words += ["--remount-ro", str(path)]
     return words
 
 
+def _hiding_mount(path: Path, view: Layout) -> list[str]:
+    """The options that hide a path, or that open one below a hidden path."""
+    if path in view.opened:
+        is_writable = is_inside(path, view.writable)
+        if is_writable and not is_inside(path, view.protected):
+            return ["--bind", str(path), str(path)]
+        return ["--ro-bind", str(path), str(path)]
+    if path.is_dir():
+        return ["--perms", "0111", "--tmpfs", str(path)]
+    # A device cannot be opened through such a mount.
+    return ["--ro-bind", os.devnull, str(path)]
+
+
 @cache
 def _filter_file(*, isolated: bool) -> str | None:
     """The path of an anonymous file with the filter, for children of this process.
 
-    None if there is no filter.
+    None if there is no filter for this machine.
     """
     program = filter_program(
         os.uname().machine,

@@ -1,8 +1,8 @@
-"""System calls of Linux for which Python has no functions, and signals.
+"""Makes the system calls of Linux for which Python has no functions, and lends the signals.
 
-Only the launcher uses this module, and a launcher starts for every command. So private parts of the
-standard library replace public modules that take longer to import: `_ctypes` for `ctypes` (saves 2
-of 3 ms) and `_signal` for `signal` (2 ms).
+A launcher starts for every command, so this module must load fast. Private parts of the standard
+library replace public modules that take longer to import: `_ctypes` for `ctypes` (saves 2 of 3 ms)
+and `_signal` for `signal` (saves 2 ms).
 """
 
 import errno
@@ -32,7 +32,8 @@ class _Function(_ctypes.CFuncPtr):
     _restype_ = _Long
 
 
-_system_call = _Function(_ctypes.dlsym(_ctypes.dlopen(None, posix.RTLD_NOW), "syscall"))
+_own_symbols = _ctypes.dlopen(None, posix.RTLD_NOW)
+_system_call = _Function(_ctypes.dlsym(_own_symbols, "syscall"))
 
 leave = posix._exit  # pyright: ignore[reportPrivateUsage] - a public name of `os`
 """End this process at once, with an exit code."""
@@ -48,8 +49,9 @@ _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
 _SET_MODE_FILTER = 1
 CALL_BYTES = 80
+"""The size of `struct seccomp_notif`, a notification."""
 RECEIVE_CALL = 0xC0502100
-"""The size of `struct seccomp_notif`, and the command that receives one from a notifying filter."""
+"""The command of `ioctl` that receives a notification from a notifying filter."""
 _NEW_LISTENER = 1 << 3
 _WAIT_KILLABLE = 1 << 5
 
@@ -78,14 +80,14 @@ RLIMIT_NOFILE = 7
 
 
 def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
-    """Make a system call. The kernel may write to a `bytearray`.
+    """Make a system call, and return its result. The kernel may write to a `bytearray`.
 
     Raises:
-        OSError: the kernel refused.
+        OSError: the kernel refused, or this machine has no such call.
     """
     if name not in _NUMBERS:
         raise OSError(errno.ENOSYS, posix.strerror(errno.ENOSYS))
-    passed = map(_passed, arguments)
+    passed = [_passed(argument) for argument in arguments]
     result = _system_call(_Long(_NUMBERS[name]), *passed)
     if result < 0:
         error = _ctypes.get_errno()
@@ -93,13 +95,14 @@ def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
     return result
 
 
-def _passed(word: int | bytes | bytearray | None) -> object:
-    if isinstance(word, int):
+def _passed(argument: int | bytes | bytearray | None) -> object:
+    """An argument in the form in which it reaches the kernel."""
+    if isinstance(argument, int):
         # A bare int would be passed with 32 bits.
-        return _Long(word)
-    if isinstance(word, bytearray):
-        return _shared(word)
-    return word
+        return _Long(argument)
+    if isinstance(argument, bytearray):
+        return _shared(argument)
+    return argument
 
 
 def encoded(path: str) -> bytes:
@@ -117,6 +120,7 @@ def prctl(
     value: int,
     *more: int,
 ) -> None:
+    """Set an attribute of this process; missing arguments are 0. Raises as `system_call`."""
     arguments = (value, *more, 0, 0, 0)
     system_call("prctl", option, *arguments[:4])
 
@@ -124,29 +128,40 @@ def prctl(
 def mount(
     source: str, target: str, kind: str | None, flags: int, data: str = ""
 ) -> None:
-    kind_bytes = None if kind is None else kind.encode()
+    """Mount a file system, or change a mount if `kind` is None. Raises as `system_call`."""
+    kind_bytes = None
+    if kind is not None:
+        kind_bytes = kind.encode()
     system_call(
         "mount", encoded(source), encoded(target), kind_bytes, flags, data.encode()
     )
 
 
 def raise_loopback() -> None:
-    """Start the interface `lo` of this network namespace."""
+    """Start the interface `lo` of this network namespace.
+
+    Raises:
+        OSError: the kernel refused.
+    """
     link = system_call("socket", _AF_INET, _SOCK_DGRAM | posix.O_CLOEXEC, 0)
     try:
-        request = b"lo".ljust(_NAME_BYTES, b"\0") + _UP.to_bytes(2, "little")
-        system_call(
-            "ioctl", link, _SET_FLAGS, bytearray(request.ljust(_REQUEST_BYTES, b"\0"))
-        )
+        # A `struct ifreq`: the name of the interface, and its flags.
+        name = b"lo".ljust(_NAME_BYTES, b"\0")
+        flags = _UP.to_bytes(2, "little")
+        request = (name + flags).ljust(_REQUEST_BYTES, b"\0")
+        system_call("ioctl", link, _SET_FLAGS, bytearray(request))
     finally:
         posix.close(link)
 
 
 def open_path(path: str, flags: int = 0) -> int:
-    """Open a path that has no links. With `O_NOFOLLOW`, its last name may be a link.
+    """Open a path that has no links, as a place. With `O_NOFOLLOW`, its last name may be a link.
 
     If links were followed, a process that can replace a folder by a link could choose the target
     that the command gets.
+
+    Raises:
+        OSError: the path does not exist, or has a link in it.
     """
     flags |= _O_PATH | posix.O_CLOEXEC
     how = words(8, flags, 0, _RESOLVE_NO_SYMLINKS)
@@ -154,7 +169,10 @@ def open_path(path: str, flags: int = 0) -> int:
 
 
 def limit(resource: int, most: int) -> None:
-    """Lower both limits of this process and its children to `most`; lower ones are kept."""
+    """Lower the soft and the hard limit of a resource to `most`, unless they are lower already.
+
+    They hold for this process and its children.
+    """
     held = bytearray(16)
     system_call("prlimit64", 0, resource, None, held)
     soft, hard = integers(held)
@@ -180,58 +198,77 @@ def drop_capabilities(
     for_root = {CAP_DAC_OVERRIDE}
     if owners:
         for_root |= {CAP_CHOWN, CAP_FOWNER}
-    for number in range(_LAST_CAPABILITY + 1 if for_good else 0):
-        if number not in for_root:
-            try:
-                prctl(PR_CAPBSET_DROP, number)
-            except OSError:
-                # This kernel has no further ones, or this user has no right to drop them.
-                break
+    if for_good:
+        _bar_capabilities(for_root)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    header = words(4, _CAPABILITY_VERSION_3, 0)
+    wanted = 0
     if posix.geteuid() == 0:
-        wanted = sum(1 << number for number in for_root)
-    else:
-        wanted = 0
+        for number in for_root:
+            wanted |= 1 << number
     if network:
         wanted |= 1 << CAP_NET_ADMIN
+    header = words(4, _CAPABILITY_VERSION_3, 0)
     held = bytearray(24)
     system_call("capget", header, held)
-    kept = int.from_bytes(held[4:8], "little") & wanted
+    # Capabilities that this process does not hold cannot be set.
+    permitted = int.from_bytes(held[4:8], "little")
+    kept = permitted & wanted
     system_call("capset", header, words(4, kept, kept, 0, 0, 0, 0))
 
 
+def _bar_capabilities(kept: set[int]) -> None:
+    """Take all capabilities but these from the programs that this process executes."""
+    for number in range(_LAST_CAPABILITY + 1):
+        if number in kept:
+            continue
+        try:
+            prctl(PR_CAPBSET_DROP, number)
+        except OSError:
+            # This kernel has no more of them, or this user has no right to drop them.
+            break
+
+
 def set_filter(instructions: bytes) -> None:
-    """Filter every system call with a seccomp program of 8 bytes an instruction."""
-    # This is an older call, which fewer containers refuse.
+    """Filter every system call with a seccomp program, which has 8 bytes an instruction.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    # `prctl` is older than `seccomp`, and fewer containers refuse it.
     data = bytearray(instructions)
-    system_call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _program(data), 0, 0)
+    program = _filter_structure(data)
+    system_call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0)
 
 
 def set_notifying_filter(instructions: bytes) -> int:
     """Filter every system call, and notify a supervisor of the calls that the program leaves open.
 
-    Returns the supervisor's descriptor.
+    Returns:
+        The descriptor from which the supervisor receives them.
 
     Raises:
         OSError: this kernel cannot do it, or there is already a supervisor.
     """
     data = bytearray(instructions)
+    program = _filter_structure(data)
     try:
         # Since Linux 5.19, a signal does not restart a call that is being answered.
         flags = _NEW_LISTENER | _WAIT_KILLABLE
-        return system_call("seccomp", _SET_MODE_FILTER, flags, _program(data))
+        return system_call("seccomp", _SET_MODE_FILTER, flags, program)
     except OSError:
-        return system_call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, _program(data))
+        return system_call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, program)
 
 
-def _program(instructions: bytearray) -> bytes:
-    """`struct sock_fprog`, with the number of instructions and their address."""
+def _filter_structure(instructions: bytearray) -> bytes:
+    """The `struct sock_fprog`, with the number of instructions and their address.
+
+    The caller must hold the instructions until the kernel has read them.
+    """
     return words(8, len(instructions) // 8, _ctypes.addressof(_shared(instructions)))
 
 
 def _shared(data: bytearray) -> object:
-    """A C array that shares the memory."""
+    """Make a C array that shares the memory of `data`."""
     fields = {"_type_": _Char, "_length_": len(data)}
     kind = type("Memory", (_ctypes.Array,), fields)
     return kind.from_buffer(data)
@@ -244,6 +281,5 @@ def words(size: int, *values: int) -> bytes:
 
 def integers(memory: bytes | bytearray) -> list[int]:
     """The integers of 8 bytes each in the memory of a structure."""
-    return [
-        int.from_bytes(memory[at : at + 8], "little") for at in range(0, len(memory), 8)
-    ]
+    starts = range(0, len(memory), 8)
+    return [int.from_bytes(memory[at : at + 8], "little") for at in starts]

@@ -1,9 +1,6 @@
 """Confines this process to some folders with Landlock, without privileges or installed programs.
 
-Everything can be read except devices: a process that reads a terminal gets the text that is typed
-into it.
-
-Landlock can only grant access; it cannot exclude a part of a granted folder. It does not cover
+Landlock can only grant access: it cannot exclude a part of a granted folder. It does not cover
 modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -23,9 +20,10 @@ _IOCTL_DEV = 1 << 15
 _REFER = 1 << 13
 _MAKE_CHAR = 1 << 6
 _MAKE_BLOCK = 1 << 11
-# The rights to remove entries, and to create entries of every kind.
-_CHANGE_FOLDER = sum(1 << bit for bit in (4, 5, 6, 7, 8, 9, 10, 11, 12))
+_CHANGE_FOLDER = sum(1 << bit for bit in range(4, 13))
+"""The rights to remove entries, and to create entries of every kind."""
 _OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+"""The rights that a single file can have."""
 
 _BIND_TCP = 1
 _CONNECT_TCP = 2
@@ -61,11 +59,17 @@ def restrict(
 ) -> None:
     """Let this process and its children write only to the devices, `writable` and `whole`.
 
-    If a folder has a protected entry, only its other present entries are granted; then no new
-    entries can be made in the folder itself. Devices that cannot be written cannot be read either,
-    except for the terminal that we were started in. Hidden paths cannot be read unless they lie in
-    a writable one. Entries that are created later in `/` itself, or in a folder with a hidden path
-    in it, cannot be read.
+    All else can be read, except for other devices: a process that reads a terminal gets the text
+    that is typed into it. The terminal that we were started in can be read and written.
+
+    Args:
+        writable: folders. If one has a protected entry, only its other present entries are granted;
+            then no new entries can be made in the folder itself.
+        protected: paths that stay read-only.
+        whole: folders that are granted with the protected entries in them.
+        hidden: paths that cannot be read unless they lie in a writable folder. Entries that are
+            created later in the folders around them, and in `/`, cannot be read either.
+        offline: forbid TCP. Landlock does so since its version 4.
 
     Raises:
         OSError: the kernel has no Landlock, or refused.
@@ -89,8 +93,10 @@ def restrict(
         _grant(ruleset, path, _READ_FILE)
     # Device files must not be made: root could make one of the disk.
     rights = handled & ~(_READ_FILE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
-    parts = [part for folder in writable for part in _parts(folder, protected)]
-    for path in (*parts, *whole):
+    for folder in writable:
+        for path in _parts(folder, protected):
+            _grant(ruleset, path, rights)
+    for path in whole:
         _grant(ruleset, path, rights)
     kernel.system_call("landlock_restrict_self", ruleset, 0)
     posix.close(ruleset)
@@ -104,9 +110,9 @@ def restrict_beyond_view(writable: list[str]) -> None:
     one folder to another.
     """
     abi = version()
-    handled = _WRITE_FILE | _REFER if abi >= REFER_SINCE else 0
-    if not handled:
+    if abi < REFER_SINCE:
         return
+    handled = _WRITE_FILE | _REFER
     ruleset = _ruleset(abi, handled, offline=False)
     # The mounts already confine moves.
     _grant(ruleset, "/", _REFER)
@@ -124,9 +130,13 @@ def _ruleset(
     *,
     offline: bool,
 ) -> int:
+    """Make a ruleset that forbids what it handles, except where a rule grants it."""
+    network = 0
+    if offline:
+        network = _BIND_TCP | _CONNECT_TCP
     rights = [handled]
     if abi >= _NETWORK_SINCE:
-        rights.append(_BIND_TCP | _CONNECT_TCP if offline else 0)
+        rights.append(network)
     if abi >= _SCOPES_SINCE:
         rights.append(_SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
     attributes = kernel.words(8, *rights)
@@ -134,9 +144,11 @@ def _ruleset(
 
 
 def _parts(folder: str, protected: list[str]) -> list[str]:
-    inside = [path for path in protected if path.startswith(folder.rstrip("/") + "/")]
+    """The folder, or the parts of it that together hold all present entries but the protected."""
     if folder in protected:
         return []
+    beginning = folder.rstrip("/") + "/"
+    inside = [path for path in protected if path.startswith(beginning)]
     if not inside:
         return [folder]
     parts: list[str] = []
@@ -145,7 +157,7 @@ def _parts(folder: str, protected: list[str]) -> list[str]:
     except OSError:
         return []
     for name in names:
-        parts += _parts(f"{folder.rstrip('/')}/{name}", protected)
+        parts += _parts(beginning + name, protected)
     return parts
 
 
@@ -157,8 +169,10 @@ def _grant_open(ruleset: int, descriptor: int) -> None:
     """If a file is open for writing, let it be opened again under a name such as /dev/stdout."""
     try:
         # Importing `fcntl` would take 0.3 ms.
-        mode = kernel.system_call("fcntl", descriptor, _F_GETFL) & posix.O_ACCMODE
-        if mode != posix.O_RDONLY and not stat.S_ISDIR(posix.fstat(descriptor).st_mode):
+        flags = kernel.system_call("fcntl", descriptor, _F_GETFL)
+        is_read_only = flags & posix.O_ACCMODE == posix.O_RDONLY
+        is_folder = stat.S_ISDIR(posix.fstat(descriptor).st_mode)
+        if not is_read_only and not is_folder:
             _add_rule(ruleset, descriptor, _WRITE_FILE)
     except OSError:
         # The descriptor is closed; or it is a pipe without a name, which Landlock ignores.
@@ -178,7 +192,9 @@ def _grant(
         return
     try:
         is_folder = stat.S_ISDIR(posix.fstat(descriptor).st_mode)
-        _add_rule(ruleset, descriptor, rights if is_folder else rights & _OF_FILES)
+        if not is_folder:
+            rights &= _OF_FILES
+        _add_rule(ruleset, descriptor, rights)
     finally:
         posix.close(descriptor)
 
@@ -188,5 +204,6 @@ def _add_rule(
     descriptor: int,
     rights: int,
 ) -> None:
+    """Grant rights to an open file, or to a folder with everything in it."""
     rule = rights.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
     kernel.system_call("landlock_add_rule", ruleset, _PATH_BENEATH, rule, 0)

@@ -1,6 +1,7 @@
 """Confines itself, and becomes the command. It is started for every command that the model runs.
 
-    python -I -S -c '…; from codex_py.sandbox.child.launcher import main; …' BACKEND [OPTION]... -- COMMAND...
+    python -I -S -c '…; from codex_py.sandbox.child.launcher import main; …' \\
+        BACKEND [OPTION]... -- COMMAND...
 
 See `Confinement` for the words. If anything fails, a line goes to standard error and the exit code
 is `FAILED`: a command never runs with less confinement than requested.
@@ -19,7 +20,12 @@ from codex_py.sandbox.child.confinement import FAILED, Confinement, say
 from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.leftovers import Leftovers, wait_for_child
 from codex_py.sandbox.child.notified import ListenerLink
-from codex_py.sandbox.child.subreaper import Subreaper, drop_output, exit_code
+from codex_py.sandbox.child.subreaper import (
+    Subreaper,
+    drop_output,
+    exit_as_reported,
+    exit_code,
+)
 
 
 def main(
@@ -27,7 +33,13 @@ def main(
     subreaper: type[Subreaper] = Subreaper,
     confinement_type: type[Confinement] = Confinement,
 ) -> None:
-    """Run the command. `subreaper`: the class for backends without a process namespace."""
+    """Run the command, and exit with its exit code.
+
+    Args:
+        words: see `Confinement`.
+        subreaper: runs the command if the backend has no process namespace.
+        confinement_type: parses the words.
+    """
     confinement = confinement_type(words)
     try:
         confinement.begin()
@@ -45,22 +57,19 @@ def _run_in_namespaces(confinement: Confinement) -> None:
 
     It needs no subreaper: when that process ends, the kernel kills all others in the process
     namespace, some 20 ms later.
+
+    Raises:
+        OSError: a step failed.
     """
     read_end, report = posix.pipe()
+    alive = None
     if confinement.alive:
         alive = posix.open(confinement.alive, posix.O_WRONLY)
-    else:
-        alive = None
     launcher = posix.getpid()
     namespaces.unshare(namespaces.NEWPID)
     first = posix.fork()
     if first:
-        posix.close(report)
-        code = posix.read(read_end, 1)
-        if code:
-            kernel.leave(code[0])
-        _, status = posix.waitpid(first, 0)
-        kernel.leave(exit_code(status))
+        exit_as_reported(first, read_end, report)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
     own, parent = namespaces.outer_ids()
     if parent != launcher:
@@ -70,13 +79,27 @@ def _run_in_namespaces(confinement: Confinement) -> None:
         # The pipe closes before all others in the namespace are dead, so the agent also waits for
         # this process.
         posix.write(alive, b'"child-pid": %d\n' % own)
+    _run_in_new_view(confinement, report)
+
+
+def _run_in_new_view(confinement: Confinement, report: int) -> None:
+    """Run the command as a child of this process, the first one of a process namespace.
+
+    Args:
+        report: the descriptor to which the exit code is written, as one byte.
+
+    Raises:
+        OSError: a step failed.
+    """
     if posix.geteuid() == 0 and "processes" in confinement.limits:
-        # The usual limit, set below, does not apply to root.
+        # The usual limit, which `drop_privileges` sets, does not apply to root.
         namespaces.limit_processes(confinement.limits["processes"])
     namespaces.restrict_view(confinement)
     # No process in there may read our memory or our descriptors.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    link = ListenerLink() if confinement.sockets else None
+    link = None
+    if confinement.sockets:
+        link = ListenerLink()
     command = posix.fork()
     if command:
         _wait_as_first_process(command, report, link)
@@ -89,9 +112,9 @@ def _run_in_namespaces(confinement: Confinement) -> None:
 def _wait_as_first_process(
     command: int, report: int, link: ListenerLink | None
 ) -> None:
-    """Reap all children until the command has ended, and its leftovers have had their moment.
+    """Reap all children until the command has ended and its leftovers have had their moment.
 
-    Processes that remain die with this one.
+    Then report the exit code, and exit. Processes that remain die with this one.
     """
     # To inspect a process, one needs all capabilities that it has.
     kernel.drop_capabilities(for_good=False, network=link is not None, owners=True)

@@ -1,7 +1,7 @@
 """Gives the processes that a command leaves behind a moment to finish before they are killed.
 
-A shell ends without waiting for `>(tee log)`, `( … ) &` or a coprocess, which then still have the
-last of its output.
+A shell ends without waiting for `>(tee log)`, `( … ) &` or a coprocess. These may still have to
+write the last output.
 """
 
 import posix
@@ -15,15 +15,16 @@ _QUIET_S = 0.3
 _MOST_S = 2.0
 """The processes are killed after this time in any case."""
 _DETACH = 17
+"""The request of `ptrace` that ends the tracing of a child."""
 _FIRST_LOOK_S = 0.002
 _LOOK_EVERY_S = 0.02
 _AWAITED = (signals.SIGCHLD, signals.SIGUSR1)
 _STATE = 0
-"""The field of `/proc/PID/stat`, behind the name, with the state of a process."""
+"""The field of `/proc/PID/stat` with the state of a process, counted behind the name."""
 _TIMES = slice(11, 13)
 """The fields with the processor time."""
 _BUSY = (b"R", b"D")
-"""The states of a process that runs, or would on a free processor; and that waits for a disk."""
+"""The states of a process that runs or waits for a processor, and of one that waits for a disk."""
 
 
 class Leftovers:
@@ -33,6 +34,7 @@ class Leftovers:
         self._end_s = time.monotonic() + _MOST_S
         self._quiet_end_s = 0.0
         self._seen: dict[int, tuple[bytes, ...]] = {}
+        """The figures of the processes at the last look, without their states."""
         self._look_every_s = _FIRST_LOOK_S
 
     def processes(self) -> list[int]:
@@ -41,9 +43,11 @@ class Leftovers:
         return [number for number in numbers if number != 1]
 
     def wait(self, parent: int = 0) -> None:
-        """Wait until all have ended, or until their time is up. Returns at once if there are none.
+        """Wait until all have ended, or until their time is up.
 
-        `parent`: the parent of this process; if it changes, the wait ends.
+        Args:
+            parent: the id of the parent of this process, which is 0 for the first process of a
+                namespace. If it changes, the wait ends.
         """
         if not _reap():
             return
@@ -56,25 +60,30 @@ class Leftovers:
         if not _reap():
             return False
         now_s = time.monotonic()
-        activity = {process: _activity(process) for process in self.processes()}
-        found = {process: seen[1:] for process, seen in activity.items()}
-        if found != self._seen:
-            self._seen = found
+        seen: dict[int, tuple[bytes, ...]] = {}
+        is_busy = False
+        for process in self.processes():
+            state, *figures = _activity(process)
+            seen[process] = tuple(figures)
+            is_busy = is_busy or state in _BUSY
+        if seen != self._seen:
+            self._seen = seen
             self._quiet_end_s = now_s + _QUIET_S
-        is_busy = any(seen[0] in _BUSY for seen in activity.values())
-        return now_s < self._end_s and (is_busy or now_s < self._quiet_end_s)
+        is_active = is_busy or now_s < self._quiet_end_s
+        return is_active and now_s < self._end_s
 
     def next_look_s(self) -> float:
-        """The time until the next call of `may_go_on`: short at first, as most end at once."""
+        """The time until the next call of `may_go_on`. It grows, because most processes end at
+        once."""
         wait_s = self._look_every_s
         self._look_every_s = min(2 * wait_s, _LOOK_EVERY_S)
         return wait_s
 
 
 def wait_for_child(options: int = 0) -> tuple[int, int]:
-    """Wait as `waitpid` does, for any child.
+    """Wait for any child as `waitpid` does; returns its id and its status.
 
-    Every process may make its parent its tracer. Such a child would stop at its next signal; it is
+    Every process may make its parent its tracer. Such a child would stop at its next signal. It is
     released from tracing, and returned with the id -1.
     """
     child, status = posix.waitpid(-1, options)
@@ -94,28 +103,33 @@ def wait_for_child(options: int = 0) -> tuple[int, int]:
 
 def _reap() -> bool:
     """Reap the children that have ended. False if no processes below this one are left."""
+    child = -1
     try:
-        while wait_for_child(posix.WNOHANG)[0]:
-            pass
+        while child:
+            child, _ = wait_for_child(posix.WNOHANG)
     except ChildProcessError:
         return False
     return True
 
 
-def _activity(process: int) -> tuple[bytes, ...]:
-    """The state of a process, and figures that grow when it works or writes; empty if it ended."""
+def _activity(process: int) -> list[bytes]:
+    """The state of a process, and figures that grow when it works or writes.
+
+    If the process has ended, its state is empty, and there are no figures.
+    """
     try:
-        fields = _read(f"/proc/{process}/stat").rpartition(b")")[2].split()
+        _, _, facts = _read(f"/proc/{process}/stat").rpartition(b")")
     except OSError:
-        return (b"",)
+        return [b""]
+    fields = facts.split()
+    activity = [fields[_STATE], *fields[_TIMES]]
     try:
-        written = (
-            _read(f"/proc/{process}/io").partition(b"wchar:")[2].split(None, 1)[:1]
-        )
+        _, _, counts = _read(f"/proc/{process}/io").partition(b"wchar:")
     except OSError:
         # The process may not be inspected, or the kernel does not count.
-        written = []
-    return (fields[_STATE], *fields[_TIMES], *written)
+        return activity
+    activity += counts.split(None, 1)[:1]
+    return activity
 
 
 def _read(path: str) -> bytes:

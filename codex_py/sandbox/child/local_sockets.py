@@ -1,9 +1,9 @@
-"""Local sockets of a command: it can connect only to those that it made itself.
+"""Lets a command connect only to the local sockets that it made itself.
 
 A local socket is found by its path. No namespace and no read-only mount keeps a command from the
 sockets of the machine, and a seccomp filter cannot read a path. So the kernel stops a command when
-it gives a socket a name, and when it connects one. The process that waits for the command does both
-for it, with its own copy of the address, and with the very file that it has checked: changing
+it gives a socket a name, and when it connects a socket. The process that waits for the command does
+both for it, with its own copy of the address, and with the very file that it has checked: changing
 either meanwhile has no effect. TCP and UDP are handled in the same way, because a filter cannot
 tell the families apart. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
 """
@@ -21,31 +21,38 @@ _FAMILY_BYTES = 2
 _GET_FLAGS = 3
 _FILE_OF_SOCKET = 0x89E0
 _MAX_THREADS = 64
-"""The most waiting calls, such as a connection to a busy server."""
+"""The most connections that wait at once, such as for a busy server."""
 _MAX_FILES = 512
+"""The most sockets of a command that are remembered."""
 _MANY_FILES = 64
+"""From this number on, those that were removed are forgotten."""
 
 
 class LocalSockets:
     """Answers the calls of a command and of all that it starts, in their view of the file system.
 
     Args:
-        listener: from `kernel.set_notifying_filter`.
+        listener: the descriptor that `kernel.set_notifying_filter` returned.
     """
 
     def __init__(self, listener: int) -> None:
         self._listener = NotificationListener(listener)
         self._files: dict[tuple[int, int], int] = {}
-        """The files of sockets that the command has made. They are kept open, so that no other file
-        gets their identity."""
+        """The files of the sockets that the command has made, by identity. They are held open, so
+        that no other file gets their identity."""
         self._threads = 0
 
     def answer(self, data: bytes) -> None:
-        """Answer a call. `data`: from `notified.received`. On any problem, that call fails."""
+        """Answer a call. On any problem, that call fails.
+
+        Args:
+            data: a notification, from `notified.received`.
+        """
         call = self._listener.call(data)
+        descriptor, address_at, length, *_ = call.words
         try:
-            address = call.memory(call.words[1], _length(call.words[2]))
-            given = call.descriptor(call.words[0])
+            address = call.memory(address_at, _checked_length(length))
+            given = call.descriptor(descriptor)
             if call.name == "bind":
                 self._bind(call, given, address)
                 self._listener.answer(call)
@@ -63,6 +70,7 @@ class LocalSockets:
         given: int,
         address: bytes,
     ) -> None:
+        """Give the command's socket `given` a name, and remember its file. Closes `given`."""
         has_path = bool(_path(address))
         try:
             if has_path:
@@ -80,6 +88,11 @@ class LocalSockets:
             os.close(given)
 
     def _forget_removed(self) -> None:
+        """Make room for one more file.
+
+        Raises:
+            OSError: the command has too many sockets.
+        """
         if len(self._files) < _MANY_FILES:
             return
         for identity, file in list(self._files.items()):
@@ -94,20 +107,22 @@ class LocalSockets:
         given: int,
         address: bytes,
     ) -> None:
+        """Connect the command's socket `given`, and answer the call. Closes `given`."""
         held = [given]
+        """The descriptors to close."""
         try:
             path = _path(address)
             if path:
-                file = os.open(
-                    call.our_path(kernel.AT_FDCWD, path), os.O_PATH | os.O_CLOEXEC
-                )
+                our_path = call.our_path(kernel.AT_FDCWD, path)
+                file = os.open(our_path, os.O_PATH | os.O_CLOEXEC)
                 held.append(file)
                 if _identity(file) not in self._files:
                     raise OSError(errno.EPERM, "not a socket of the command")
                 address = _address(f"/proc/self/fd/{file}")
             # Without this check, the thread id could belong to another process by now.
             self._listener.require_waiting(call)
-            if kernel.system_call("fcntl", given, _GET_FLAGS, 0) & os.O_NONBLOCK:
+            flags = kernel.system_call("fcntl", given, _GET_FLAGS, 0)
+            if flags & os.O_NONBLOCK:
                 self._finish(call, given, address)
             else:
                 self._finish_in_thread(call, held, address)
@@ -119,7 +134,13 @@ class LocalSockets:
     def _finish_in_thread(
         self, call: PendingCall, held: list[int], address: bytes
     ) -> None:
-        """Connect while other calls are answered. Closes the descriptors in `held`."""
+        """Connect the first socket of `held` while other calls are answered.
+
+        The thread closes the descriptors in `held`.
+
+        Raises:
+            OSError: there are too many threads; nothing is closed then.
+        """
         if self._threads >= _MAX_THREADS:
             raise OSError(errno.EAGAIN, "too many calls that wait")
 
@@ -152,7 +173,8 @@ class LocalSockets:
         self._listener.answer(call, error=error)
 
 
-def _length(word: int) -> int:
+def _checked_length(word: int) -> int:
+    """Read a register as the length of an address. Raises an `OSError` if it is impossible."""
     length = word & 0xFFFFFFFF
     if not _FAMILY_BYTES <= length <= _MAX_ADDRESS_BYTES:
         raise OSError(errno.EINVAL, "no address")
@@ -162,14 +184,16 @@ def _length(word: int) -> int:
 def _path(address: bytes) -> str:
     """The path of a local socket; empty for an abstract name, no name, and other families."""
     family = int.from_bytes(address[:_FAMILY_BYTES], "little")
-    name = address[_FAMILY_BYTES:]
-    if family == _socket.AF_UNIX:
-        return os.fsdecode(name.partition(b"\0")[0])
-    return ""
+    if family != _socket.AF_UNIX:
+        return ""
+    name, _, _ = address[_FAMILY_BYTES:].partition(b"\0")
+    return os.fsdecode(name)
 
 
 def _address(path: str) -> bytes:
-    return _socket.AF_UNIX.to_bytes(_FAMILY_BYTES, "little") + os.fsencode(path) + b"\0"
+    """The address of the local socket at a path."""
+    family = _socket.AF_UNIX.to_bytes(_FAMILY_BYTES, "little")
+    return family + os.fsencode(path) + b"\0"
 
 
 def _identity(file: int) -> tuple[int, int]:

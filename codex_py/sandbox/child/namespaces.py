@@ -1,6 +1,6 @@
-"""Namespaces, by system call: a view of the machine in which only some folders can be written.
+"""Makes a view of the machine in which only some folders can be written, by way of namespaces.
 
-This does the work of bubblewrap, without bubblewrap. It needs Linux 5.12 (`mount_setattr`).
+This does the work of bubblewrap by system calls. It needs Linux 5.12 (`mount_setattr`).
 https://man7.org/linux/man-pages/man7/mount_namespaces.7.html
 """
 
@@ -33,14 +33,17 @@ _NO_SUID = 2
 _NO_DEVICES = 4
 
 _EMPTY = "/dev/empty"
+"""An empty folder, which covers hidden folders. It exists only while the view is made."""
 _TERMINAL = "console"
 """The name of the command's terminal; the terminals in `/dev/pts` are new ones."""
 _LINKS = (
+    ("ptmx", "pts/ptmx"),
     ("fd", "/proc/self/fd"),
     ("stdin", "fd/0"),
     ("stdout", "fd/1"),
     ("stderr", "fd/2"),
 )
+"""The links in `/dev`, with their targets."""
 _PTS = "newinstance,ptmxmode=0666,mode=620"
 
 _RESERVED_PROCESS_IDS = 300
@@ -89,10 +92,8 @@ def limit_processes(most: int) -> None:
     Does nothing before Linux 6.14, where the limit would apply to the whole machine.
     """
     major, minor = posix.uname().release.split(".")[:2]
-    if (
-        int(major),
-        int("".join(c for c in minor if c.isdigit())),
-    ) >= _PROCESS_IDS_SINCE:
+    digits = "".join(character for character in minor if character.isdigit())
+    if (int(major), int(digits)) >= _PROCESS_IDS_SINCE:
         _write("/proc/sys/kernel/pid_max", str(most + _RESERVED_PROCESS_IDS))
 
 
@@ -109,15 +110,7 @@ def restrict_view(confinement: Confinement) -> None:
         OSError: a step failed; the view must not be used.
     """
     cwd = posix.getcwd()
-    is_cut_off = confinement.offline or confinement.proxy
-    flags = _NEWNS | _NEWIPC
-    if is_cut_off:
-        flags |= _NEWNET
-    unshare(flags)
-    if is_cut_off:
-        confinement.listen()
-    # Otherwise, later mounts outside would appear here without our attributes.
-    kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
+    _leave_namespaces(confinement)
     # Clone these before everything becomes read-only, so that they and the mounts in them keep
     # their attributes.
     roots = [(path, _clone(path)) for path in confinement.writable if path != "/"]
@@ -125,8 +118,10 @@ def restrict_view(confinement: Confinement) -> None:
     terminal = _terminal()
     if terminal is not None:
         devices.append((_TERMINAL, _clone(terminal)))
-    read_only = 0 if "/" in confinement.writable else _READ_ONLY
-    _set_attributes("/", read_only | _NO_SUID | _NO_DEVICES)
+    attributes = _NO_SUID | _NO_DEVICES
+    if "/" not in confinement.writable:
+        attributes |= _READ_ONLY
+    _set_attributes("/", attributes)
     _make_devices(devices)
     for path, tree in roots:
         _set_attributes(tree, _NO_SUID | _NO_DEVICES)
@@ -144,9 +139,24 @@ def restrict_view(confinement: Confinement) -> None:
         _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
     _hide(confinement.hidden, confinement.opened)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
-    _replace_devices(("null", _TERMINAL) if terminal is not None else ("null",))
+    _replace_device("null")
+    if terminal is not None:
+        _replace_device(_TERMINAL)
     # Until now, the working directory was the folder below the mounts.
     posix.chdir(cwd)
+
+
+def _leave_namespaces(confinement: Confinement) -> None:
+    """Leave the mounts and queues of the machine, and its network if that is confined."""
+    is_cut_off = confinement.offline or confinement.proxy
+    flags = _NEWNS | _NEWIPC
+    if is_cut_off:
+        flags |= _NEWNET
+    unshare(flags)
+    if is_cut_off:
+        confinement.listen()
+    # Otherwise, later mounts outside would appear here without our attributes.
+    kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
 
 
 def _terminal() -> str | None:
@@ -161,31 +171,37 @@ def _terminal() -> str | None:
     return None
 
 
-def _replace_devices(names: tuple[str, ...]) -> None:
-    """Replace open descriptors of the machine's devices by the same devices in the view.
+def _replace_device(name: str) -> None:
+    """Replace open descriptors of a device of the machine by the same device in the view.
 
     So a terminal has a name, and the device cannot be changed outside.
     """
-    for name in names:
+    try:
+        flags = posix.O_RDWR | posix.O_NOCTTY | posix.O_CLOEXEC
+        device = posix.open(f"/dev/{name}", flags)
+    except OSError:
+        # The terminal belongs to another user, who gave it to us.
+        return
+    number = posix.fstat(device).st_rdev
+    for descriptor in range(3):
         try:
-            flags = posix.O_RDWR | posix.O_NOCTTY | posix.O_CLOEXEC
-            device = posix.open(f"/dev/{name}", flags)
+            if posix.fstat(descriptor).st_rdev == number:
+                posix.dup2(device, descriptor)
         except OSError:
-            # The terminal belongs to another user, who gave it to us.
+            # The descriptor is closed.
             continue
-        for descriptor in range(3):
-            try:
-                if posix.fstat(descriptor).st_rdev == posix.fstat(device).st_rdev:
-                    posix.dup2(device, descriptor)
-            except OSError:
-                # The descriptor is closed.
-                continue
-        posix.close(device)
+    posix.close(device)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
-    # The view gets its own /dev. Commands may not open terminals and disks of the machine, which a
-    # read-only mount does not prevent; and programs want to make terminals.
+    """Give the view its own `/dev`.
+
+    Commands may not open terminals and disks of the machine, which a read-only mount does not
+    prevent; and programs want to make terminals.
+
+    Args:
+        devices: the name of each device, and its clone.
+    """
     kernel.mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID, "mode=755")
     for name, tree in devices:
         _write(f"/dev/{name}", "")
@@ -196,7 +212,7 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
         posix.mkdir(f"/dev/{name}")
     kernel.mount("devpts", "/dev/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, _PTS)
     kernel.mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
-    for name, target in (("ptmx", "pts/ptmx"), *_LINKS):
+    for name, target in _LINKS:
         posix.symlink(target, f"/dev/{name}")
 
 
@@ -211,21 +227,30 @@ def _hide(hidden: list[str], opened: list[str]) -> None:
     for path in outer_first:
         if path in trees:
             _place(trees[path], path)
-            continue
-        is_folder = stat.S_ISDIR(posix.stat(path).st_mode)
-        inside: list[str] = []
-        if is_folder:
-            inside = [each for each in opened if each.startswith(f"{path}/")]
-        if inside:
-            kernel.mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=111")
-            for each in inside:
-                _make_entry(path, each, like=trees[each])
-            _set_attributes(path, _READ_ONLY, recursive=False)
+        elif not stat.S_ISDIR(posix.stat(path).st_mode):
+            _cover(path, "/dev/null")
         else:
-            tree = _clone(_EMPTY if is_folder else "/dev/null")
-            _set_attributes(tree, _READ_ONLY | _NO_DEVICES)
-            _place(tree, path)
+            inside = [each for each in opened if each.startswith(f"{path}/")]
+            if inside:
+                _empty_folder(path, {each: trees[each] for each in inside})
+            else:
+                _cover(path, _EMPTY)
     posix.rmdir(_EMPTY)
+
+
+def _cover(path: str, cover: str) -> None:
+    """Mount another entry on a path; a device that is a cover cannot be opened."""
+    tree = _clone(cover)
+    _set_attributes(tree, _READ_ONLY | _NO_DEVICES)
+    _place(tree, path)
+
+
+def _empty_folder(path: str, trees: dict[str, int]) -> None:
+    """Mount a folder on a path that has only the entries that these trees will be mounted on."""
+    kernel.mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=111")
+    for inner, tree in trees.items():
+        _make_entry(path, inner, like=tree)
+    _set_attributes(path, _READ_ONLY, recursive=False)
 
 
 def _make_entry(
@@ -234,7 +259,11 @@ def _make_entry(
     *,
     like: int,
 ) -> None:
-    """Create an entry to mount on, and the folders on the way to it."""
+    """Create an entry to mount on, and the folders between `top` and the entry.
+
+    Args:
+        like: the descriptor of the folder or the file that is mounted there.
+    """
     folder = top
     *names, last = path[len(top) + 1 :].split("/")
     for name in names:
@@ -250,7 +279,11 @@ def _make_entry(
 
 
 def _clone(path: str, how: int = 0) -> int:
-    """Clone the mounts at a path; the copy is not mounted yet. `how`: flags of `open_path`."""
+    """Clone the mounts at a path; the copy is not mounted yet.
+
+    Args:
+        how: the flags of `open_path`.
+    """
     at = kernel.open_path(path, how)
     try:
         flags = _OPEN_TREE_CLONE | posix.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
@@ -264,10 +297,10 @@ def _place(
     path: str,
     how: int = 0,
 ) -> None:
+    """Mount a clone on a path, and close it."""
     at = kernel.open_path(path, how)
-    kernel.system_call(
-        "move_mount", tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH
-    )
+    flags = _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH
+    kernel.system_call("move_mount", tree, b"", at, b"", flags)
     posix.close(at)
     posix.close(tree)
 
@@ -275,12 +308,19 @@ def _place(
 def _set_attributes(
     where: str | int, attributes: int, *, recursive: bool = True
 ) -> None:
+    """Add attributes to the mount at a path, or to a clone that is not mounted yet.
+
+    Args:
+        recursive: also to the mounts in it.
+    """
     settings = kernel.words(8, attributes, 0, 0, 0)
-    flags = _AT_RECURSIVE if recursive else 0
+    flags = 0
+    if recursive:
+        flags |= _AT_RECURSIVE
     if isinstance(where, int):
         at = where
         path = b""
-        flags = flags | _AT_EMPTY_PATH
+        flags |= _AT_EMPTY_PATH
     else:
         at = kernel.AT_FDCWD
         path = kernel.encoded(where)
@@ -288,9 +328,9 @@ def _set_attributes(
 
 
 def _write(path: str, text: str) -> None:
-    descriptor = posix.open(
-        path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o666
-    )
+    """Write to a file, which is created if it is missing."""
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC
+    descriptor = posix.open(path, flags, 0o666)
     try:
         posix.write(descriptor, text.encode())
     finally:

@@ -1,4 +1,4 @@
-"""seccomp notifications: system calls of other processes that wait for our answer.
+"""Reads and answers seccomp notifications: system calls of other processes that wait for us.
 
 The data has the layout of `struct seccomp_notif` and related structures in `linux/seccomp.h`.
 """
@@ -13,14 +13,23 @@ _ANSWER = 0xC0182101
 _IS_WAITING = 0x40082102
 _GIVE = 0x40182103
 CONTINUE = 1
+"""The flag of an answer that leaves the call to the kernel."""
 _AND_ANSWER = 2
 
 _MAX_PATH_BYTES = 4096
 _PAGE_BYTES = 4096
 _STATUS_HEAD_BYTES = 512
+"""The first bytes of `/proc/PID/status`, which hold the fields that are read here."""
 
 
 class PendingCall:
+    """A system call that waits for our answer.
+
+    Args:
+        data: a `struct seccomp_notif`.
+        name: the name of the call; empty if it is not known here.
+    """
+
     def __init__(self, data: bytes, name: str) -> None:
         self.id = data[:8]
         self.name = name
@@ -31,7 +40,7 @@ class PendingCall:
         self._proc = f"/proc/{int.from_bytes(data[8:12], 'little')}"
 
     def path(self, address: int) -> str:
-        """Read the text at an address. Raises an `OSError` if there is none."""
+        """Read a path, which ends with a NUL, at an address. Raises as `memory`."""
         data = b""
         while b"\0" not in data:
             if len(data) >= _MAX_PATH_BYTES:
@@ -42,10 +51,10 @@ class PendingCall:
         return os.fsdecode(data.partition(b"\0")[0])
 
     def memory(self, address: int, size: int) -> bytes:
-        """Read at most `size` bytes of the caller's memory.
+        """Read up to `size` bytes of the caller's memory, at least one.
 
         Raises:
-            OSError: there is no memory, or we may not read it.
+            OSError: there is no memory at the address, or we may not read it.
         """
         try:
             data = self._read("mem", size, address)
@@ -56,15 +65,17 @@ class PendingCall:
         return data
 
     def our_path(self, folder: int, path: str) -> str:
-        """The path at which we can open the caller's path.
+        """The path at which we can open a path of the caller's.
 
-        A relative path starts at the folder with that descriptor.
+        Args:
+            folder: the caller's descriptor of the folder where a relative path starts, or
+                `AT_FDCWD`.
+            path: if empty, the folder itself.
         """
-        if path.startswith("/"):
+        if path.startswith("/proc/self/"):
             # We would find our own process there.
-            own = path.startswith("/proc/self/")
-            if own:
-                return self._proc + path.removeprefix("/proc/self")
+            return self._proc + path.removeprefix("/proc/self")
+        if path.startswith("/"):
             return path
         if folder == kernel.AT_FDCWD:
             base = f"{self._proc}/cwd"
@@ -75,7 +86,11 @@ class PendingCall:
         return base
 
     def descriptor(self, number: int) -> int:
-        """A copy of a descriptor of the caller. We must close it."""
+        """Get a copy of a descriptor of the caller, which we must close.
+
+        Raises:
+            OSError: there is no such descriptor, or we may not copy it.
+        """
         process = os.pidfd_open(int(self._status(b"Tgid:")))
         try:
             return kernel.system_call("pidfd_getfd", process, number & 0xFFFFFFFF, 0)
@@ -83,14 +98,17 @@ class PendingCall:
             os.close(process)
 
     def umask(self) -> int:
+        """The mode bits that the caller does not give to new files."""
         return int(self._status(b"Umask:"), 8)
 
     def _status(self, name: bytes) -> bytes:
+        """The first word of a field of the caller's status."""
         text = self._read("status", _STATUS_HEAD_BYTES)
-        value = text.partition(name)[2].split(None, 1)
-        if not value:
+        _, _, rest = text.partition(name)
+        words = rest.split(None, 1)
+        if not words:
             raise OSError(errno.ESRCH, "gone")
-        return value[0]
+        return words[0]
 
     def _read(
         self,
@@ -98,6 +116,7 @@ class PendingCall:
         size: int,
         start: int = 0,
     ) -> bytes:
+        """Read from a file in the caller's folder in `/proc`."""
         descriptor = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.pread(descriptor, size, start)
@@ -106,10 +125,12 @@ class PendingCall:
 
 
 class NotificationListener:
-    """Receives the notifications of a filter. Answers to processes that have ended are dropped.
+    """Receives the notifications of a filter, and answers them.
+
+    Answers to processes that have ended are dropped.
 
     Args:
-        descriptor: from `kernel.set_notifying_filter`.
+        descriptor: the descriptor that `kernel.set_notifying_filter` returned.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -127,7 +148,7 @@ class NotificationListener:
         return self.call(bytes(data))
 
     def call(self, data: bytes) -> PendingCall:
-        """Parse a call. `data`: `struct seccomp_notif`."""
+        """Parse a call from a `struct seccomp_notif`."""
         number = int.from_bytes(data[16:20], "little")
         return PendingCall(data, self._names.get(number, ""))
 
@@ -144,15 +165,14 @@ class NotificationListener:
     ) -> None:
         """Let the call succeed, or fail with an error number.
 
-        `flags`: 0, or `CONTINUE` to leave the call to the kernel.
+        Args:
+            flags: 0, or `CONTINUE` to leave the call to the kernel.
         """
-        words = (
-            bytes(8)
-            + (-error).to_bytes(4, "little", signed=True)
-            + flags.to_bytes(4, "little")
-        )
+        result = bytes(8)
+        error_bytes = (-error).to_bytes(4, "little", signed=True)
+        answer = call.id + result + error_bytes + flags.to_bytes(4, "little")
         try:
-            kernel.system_call("ioctl", self.descriptor, _ANSWER, call.id + words)
+            kernel.system_call("ioctl", self.descriptor, _ANSWER, answer)
         except OSError:
             return
 
@@ -162,7 +182,10 @@ class NotificationListener:
         file: int,
         flags: int,
     ) -> None:
-        """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
+        """Answer with a copy of the descriptor `file`, which stays open here.
+
+        Args:
+            flags: those of the copy: 0 or `O_CLOEXEC`.
 
         Raises:
             OSError: the caller cannot have more descriptors.

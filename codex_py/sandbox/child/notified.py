@@ -19,9 +19,10 @@ class ListenerLink:
 
     def __init__(self) -> None:
         self._here, self._there = _socket.socketpair()
+        """The end of this process, and that of the command."""
 
     def set_filter(self, notifying: bytes, other: bytes) -> None:
-        """Set the notifying filter in the command; or the other one if supervisors are refused."""
+        """Set the notifying filter in the command, or the other one if supervisors are refused."""
         try:
             listener = kernel.set_notifying_filter(notifying)
         except OSError:
@@ -34,30 +35,34 @@ class ListenerLink:
     def receive(self) -> int | None:
         """Wait for the descriptor; None if the command has set the other filter, or has ended."""
         self._there.close()
-        given = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
+        space = _socket.CMSG_SPACE(_DESCRIPTOR_BYTES)
+        _, ancillary, _, _ = self._here.recvmsg(1, space)
         self._here.close()
-        if given:
-            return int.from_bytes(given[0][2], "little")
-        return None
+        if not ancillary:
+            return None
+        _, _, descriptor = ancillary[0]
+        return int.from_bytes(descriptor, "little")
 
     def supervise(self) -> None:
-        """Answer calls for local sockets in a thread without signals, while this process lives."""
+        """Answer calls for local sockets in a thread, while this process lives."""
         listener = self.receive()
-        if listener is not None:
-            before = signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())
-            _thread.start_new_thread(_answer_all, (listener,))
-            signals.pthread_sigmask(signals.SIG_SETMASK, before)
+        if listener is None:
+            return
+        # The thread inherits the mask, and gets no signals.
+        before = signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())
+        _thread.start_new_thread(_answer_all, (listener,))
+        signals.pthread_sigmask(signals.SIG_SETMASK, before)
 
 
 def received(listener: int) -> bytes | None:
-    """Wait for the next call. None if no more calls are possible."""
+    """Wait for the next call; returns a `struct seccomp_notif`. None if no more can come."""
     while True:
         data = bytearray(kernel.CALL_BYTES)
         try:
             kernel.system_call("ioctl", listener, kernel.RECEIVE_CALL, data)
         except OSError as error:
-            # ENOENT: the process was killed meanwhile.
             if error.errno in {errno.ENOENT, errno.EINTR}:
+                # The process was killed meanwhile, or a signal came.
                 continue
             return None
         return bytes(data)

@@ -1,6 +1,6 @@
-"""Finds files that another process names in a system call.
+"""Finds the files that another process names in a system call, and says which may be changed.
 
-Holds them open, so that they cannot be replaced.
+It holds the files open, so that they cannot be replaced.
 """
 
 import errno
@@ -18,7 +18,7 @@ class LeftToKernel(Exception):
 
 
 class FolderEntry:
-    """An entry of a folder, which a call may change."""
+    """An entry of a folder that a call may change."""
 
     def __init__(self, folder: int, path: str) -> None:
         self.folder = folder
@@ -31,10 +31,12 @@ class FolderEntry:
 class PathPolicy:
     """Decides which paths may be changed, and finds the path that a call names.
 
+    For each path, the nearest of the writable and the protected paths around it decides. All of
+    them are absolute and without links.
+
     Args:
-        writable: folders, absolute and without links. The nearest of these and of `protected`
-            decides.
-        protected: paths, with everything in them. If they do not exist, they must not be created.
+        writable: folders.
+        protected: files and folders. Those that do not exist must not be created.
     """
 
     def __init__(
@@ -44,16 +46,22 @@ class PathPolicy:
         self._writable = frozenset(writable)
         self._protected = frozenset(protected)
         self._held: list[int] = []
+        """The open descriptors of the current call."""
 
     def let_go(self) -> None:
-        """Close the files of the present call."""
+        """Close the files of the current call."""
         while self._held:
             os.close(self._held.pop())
 
     def entry(
         self, call: PendingCall, folder: int, address: int, *, is_folder: bool = False
     ) -> FolderEntry:
-        """The entry that the call names. With `is_folder`, a slash may follow the name.
+        """Find the entry that the call names.
+
+        Args:
+            folder: the caller's descriptor of the folder where a relative path starts.
+            address: the address of the path.
+            is_folder: the entry may be a folder, so a slash may follow its name.
 
         Raises:
             LeftToKernel: the entry may not be changed.
@@ -66,15 +74,17 @@ class PathPolicy:
         if name in {"", ".", ".."}:
             raise LeftToKernel
         opened = self._open(call, folder, head or slash)
-        path = os.readlink(f"/proc/self/fd/{opened}").rstrip("/") + "/" + name  # noqa: PTH115 - 5 ms
+        real = os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - 5 ms
+        path = real.rstrip("/") + "/" + name
         self._require_changeable(path)
         return FolderEntry(opened, path)
 
     def linked(self, entry: FolderEntry) -> FolderEntry:
-        """The target of a link. Raises the errors of `entry`."""
+        """Find the target of a link. Raises as `entry`."""
         path = os.path.realpath(entry.path)
         self._require_changeable(path)
-        opened = kernel.open_path(path.rpartition("/")[0] or "/")
+        parent, _, _ = path.rpartition("/")
+        opened = kernel.open_path(parent or "/")
         return FolderEntry(self.hold(opened), path)
 
     def file(
@@ -84,13 +94,20 @@ class PathPolicy:
         address: int,
         flags: int,
     ) -> str:
-        """The path at which we can open the file that the call names.
+        """Find the file that the call names, to change its attributes.
 
-        Without an address, the file is the one that the descriptor `folder` refers to.
+        Args:
+            folder: the caller's descriptor of the folder where a relative path starts. Without an
+                address, it is the descriptor of the file itself.
+            address: the address of the path, or 0.
+            flags: those of the call, for links and empty paths.
+
+        Returns:
+            The path at which we can open the file until `let_go`.
 
         Raises:
-            PermissionError: its attributes may not be changed.
-            OSError: it does not exist.
+            PermissionError: the attributes of the file may not be changed.
+            OSError: the file does not exist.
         """
         path = ""
         if address:
@@ -99,26 +116,25 @@ class PathPolicy:
             may_be_empty = not address or flags & _EMPTY_PATH
             if not may_be_empty or signed(folder) == kernel.AT_FDCWD:
                 raise FileNotFoundError(errno.ENOENT, "no path")
+        no_follow = 0
         if path and flags & _NO_FOLLOW:
             no_follow = os.O_NOFOLLOW
-        else:
-            no_follow = 0
         opened = self._open(call, folder, path, no_follow)
         own = f"/proc/self/fd/{opened}"
         real = os.readlink(own)  # noqa: PTH115
-        has_name = real.startswith("/") and os.fstat(opened).st_nlink
+        has_name = real.startswith("/") and os.fstat(opened).st_nlink > 0
         if has_name:
             may_change = self._is_writable(real)
         else:
-            # Such as a pipe or a removed file: it belongs to the caller, who has it open. A path
-            # such as /dev/fd/3 leads to one of our own descriptors instead.
+            # A file without a name, such as a pipe or a removed file, belongs to the caller, who
+            # has it open. But a path such as /dev/fd/3 leads to one of our own descriptors.
             may_change = not path
         if not may_change:
             raise PermissionError(errno.EPERM, "outside")
         return own
 
     def hold(self, descriptor: int) -> int:
-        """Let `let_go` close this descriptor too. Returns the descriptor."""
+        """Return the descriptor, which `let_go` will close."""
         self._held.append(descriptor)
         return descriptor
 
@@ -129,6 +145,7 @@ class PathPolicy:
         path: str,
         flags: int = 0,
     ) -> int:
+        """Open a file of the caller's as a place, until `let_go`."""
         name = call.our_path(signed(folder), path)
         opened = self.hold(os.open(name, os.O_PATH | os.O_CLOEXEC | flags))
         # Without this check, the thread id could belong to another process by now.
@@ -137,11 +154,10 @@ class PathPolicy:
 
     def _require_changeable(self, path: str) -> None:
         """Raise `LeftToKernel` unless an entry may be made, replaced or removed at the path."""
-        if (
-            path in self._writable
-            or not self._is_writable(path)
-            or any(inner.startswith(f"{path}/") for inner in self._protected)
-        ):
+        # The writable folders themselves must stay.
+        if path in self._writable or not self._is_writable(path):
+            raise LeftToKernel
+        if any(inner.startswith(f"{path}/") for inner in self._protected):
             raise LeftToKernel
 
     def _is_writable(self, path: str) -> bool:
@@ -156,5 +172,8 @@ class PathPolicy:
 
 
 def signed(word: int) -> int:
-    """Read a register as an `int`."""
-    return ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+    """Read a register as a number of 32 bits with a sign."""
+    value = word & 0xFFFFFFFF
+    if value >= 0x80000000:
+        return value - 0x100000000
+    return value

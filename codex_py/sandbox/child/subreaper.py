@@ -1,10 +1,10 @@
-"""The process that outlives a command until all processes that the command started are dead.
+"""Runs a command below a subreaper: a process that ends after all that the command started is dead.
 
 A command may leave processes behind that have another session, another group and an empty
-environment. When their parents have ended, they become children of the subreaper. It has a session
-of its own, so that a kill of the command's group does not reach it, and it holds the agent's pipe
-open, so that the agent knows how long placeholders must stay. A process namespace needs no
-subreaper.
+environment. When their parents have ended, they become children of the subreaper, which kills them.
+The subreaper has a session of its own, so that a kill of the command's group does not reach it. It
+holds the agent's pipe open, so that the agent knows how long placeholders must stay. A process
+namespace needs no subreaper.
 """
 
 import posix
@@ -45,12 +45,7 @@ class Subreaper:
         launcher = posix.getpid()
         subreaper = posix.fork()
         if subreaper:
-            posix.close(report)
-            code = posix.read(read_end, 1)
-            if code:
-                kernel.leave(code[0])
-            _, status = posix.waitpid(subreaper, 0)
-            kernel.leave(exit_code(status))
+            exit_as_reported(subreaper, read_end, report)
         posix.close(read_end)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         # The agent kills every process that has its mark in the environment, but this one must live
@@ -71,12 +66,13 @@ class Subreaper:
 
     def start(self) -> int:
         """Start the command, leave its process group, and return the command's process id."""
+        # The command waits at the gate until this process has left the group: if the group is
+        # killed before, the command does not start.
         gate, opener = posix.pipe()
         command = posix.fork()
         if not command:
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
             posix.close(opener)
-            # If the group is killed before the subreaper has left it, the command does not start.
             if posix.read(gate, 1):
                 self.become_command()
             kernel.leave(FAILED)
@@ -86,7 +82,11 @@ class Subreaper:
         return command
 
     def become_command(self) -> None:
-        """Confine this process, to its own view or by Landlock alone, and execute the command."""
+        """Confine this process, to its own view or by Landlock alone, and execute the command.
+
+        Raises:
+            OSError: a step failed.
+        """
         confinement = self.confinement
         if confinement.backend == "views":
             namespaces.restrict_view(confinement)
@@ -105,15 +105,18 @@ class Subreaper:
         confinement.execute()
 
     def set_filter(self) -> None:
+        """Filter the system calls of this process, which then becomes the command."""
         kernel.set_filter(self.confinement.filter)
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Wait for the command, and reap other processes meanwhile.
 
-        Returns the command's status, or None if the launcher died first.
+        Returns:
+            The command's status as from `waitpid`, or None if the launcher died first.
         """
         awaited = (signals.SIGCHLD, signals.SIGUSR1)
         signals.pthread_sigmask(signals.SIG_BLOCK, awaited)
+        # SIGUSR1 tells that the launcher has died.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGUSR1)
         while posix.getppid() == launcher:
             pid = -1
@@ -133,10 +136,27 @@ class LeftDescendants(Leftovers):
     """The leftover processes below this one, among all processes of the machine."""
 
     def processes(self) -> list[int]:
-        return list(descendants()[0])
+        found, _ = descendants()
+        return list(found)
+
+
+def exit_as_reported(child: int, read_end: int, report: int) -> None:
+    """Exit with the code that a child reports as one byte, or else with the child's own.
+
+    Args:
+        read_end: the end of the pipe for the report, which this process reads.
+        report: the child's end, which this process closes.
+    """
+    posix.close(report)
+    code = posix.read(read_end, 1)
+    if code:
+        kernel.leave(code[0])
+    _, status = posix.waitpid(child, 0)
+    kernel.leave(exit_code(status))
 
 
 def exit_code(status: int) -> int:
+    """The exit code for a status from `waitpid`: 128 + n after signal n."""
     code = posix.waitstatus_to_exitcode(status)
     if code >= 0:
         return code
@@ -144,19 +164,20 @@ def exit_code(status: int) -> int:
 
 
 def drop_output() -> None:
-    """Close the command's output here, so that it ends with the command, not this process."""
+    """Close the command's output in this process, so that the output ends with the command."""
     null = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in range(3):
         posix.dup2(null, descriptor)
 
 
 def descendants() -> tuple[dict[int, int], int]:
-    """The processes below this one, each with its parent; and the number of all their threads.
+    """The processes below this one, each with its parent, and the number of all their threads.
 
     This process adopts processes whose parents have ended. Takes some 20 us for each process.
     """
     own = posix.getpid()
-    found = dict.fromkeys(_children(f"/proc/self/task/{own}"), own)
+    children = _children(f"/proc/self/task/{own}")
+    found = dict.fromkeys(children, own)
     threads = 0
     waiting = list(found)
     while waiting:
@@ -179,8 +200,11 @@ def descendants() -> tuple[dict[int, int], int]:
 def kill_descendants() -> None:
     """Kill and reap all processes below this one, including those that are forked meanwhile."""
     try:
-        # If the kernel does not list children, they stay alive.
-        while found := descendants()[0]:
+        while True:
+            found, _ = descendants()
+            if not found:
+                # If the kernel does not list children, they stay alive.
+                return
             for process, parent in found.items():
                 try:
                     _kill(process, parent)
@@ -210,6 +234,7 @@ def _kill(process: int, parent: int) -> None:
 
 
 def _children(task: str) -> list[int]:
+    """The ids of the processes that a thread has started, from its folder in `/proc`."""
     try:
         with open(f"{task}/children", encoding="ascii") as file:  # noqa: PTH123 - pathlib takes 5 ms
             return [int(process) for process in file.read().split()]
@@ -225,6 +250,7 @@ def _stat(process: int | str) -> list[str]:
 
 
 def _wipe_environment() -> None:
+    """Overwrite the environment of this process, which `/proc/PID/environ` shows."""
     begin, end = map(int, _stat("self")[_ENVIRONMENT_FIELDS])
     memory = posix.open("/proc/self/mem", posix.O_WRONLY)
     posix.pwrite(memory, bytes(end - begin), begin)
