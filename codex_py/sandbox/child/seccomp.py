@@ -1,4 +1,4 @@
-"""The seccomp filter: a program for the kernel that refuses system calls of a confined command.
+"""Writes the seccomp filter: a program for the kernel that refuses system calls of a command.
 
 https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html
 """
@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from codex_py.sandbox.child.supervisor import CALLS
 from codex_py.sandbox.child.system_calls import numbers_on
 
+# The codes of instructions: `linux/bpf_common.h`.
 _JUMP = 0x05
 _LOAD = 0x20
 _EQUAL = 0x15
@@ -20,18 +21,23 @@ _ANY_BIT = 0x45
 _AND = 0x54
 _RETURN = 0x06
 
+# The results of a program: `linux/seccomp.h`.
 _ALLOW: Final = 0x7FFF0000
 _NOTIFY: Final = 0x7FC00000
 _KILL: Final = 0x80000000
 _ERRNO: Final = 0x00050000
 
+# The offsets in `struct seccomp_data`, which a program reads.
 _NUMBER = 0
 _ARCHITECTURE = 4
+_ARGUMENTS = 16
 _X32_NUMBERS: Final = 0x40000000
 """The base of a second set of call numbers, which x86-64 kernels may accept."""
 
 _NEW_NAMESPACES: Final = 0x7E020000
+"""The flags of `clone` and `unshare` for new namespaces."""
 _NEW_TIME: Final = 0x80
+"""The flag of `unshare` for another one. For `clone`, it is a part of a signal's number."""
 _INTERNET: Final = (2, 10)
 """Families of Internet sockets."""
 _AF_UNIX = 1
@@ -42,6 +48,7 @@ _SOCK_TYPE_MASK = 0xF
 _PROTOCOLS: Final = (0, 6, 17)
 """The default protocol of a socket type, TCP and UDP."""
 _FIRST_PROCESS = 1
+"""The id of the first process of a namespace."""
 _TIOCSTI = 0x5412
 _TIOCLINUX = 0x541C
 _SET_FLAGS = 0x40086602
@@ -51,6 +58,7 @@ _O_TRUNC = 0o1000
 _O_MAKES = 0o100 | 0o20000000
 """`O_CREAT`, and the bit of `O_TMPFILE` that no other flag has."""
 _O_WRITES = 0o3 | 0o100 | _O_TRUNC
+"""The flags of a file that is opened for writing."""
 
 _NEVER: Final = (
     # Access to other processes, and to data that the kernel keeps for them.
@@ -106,6 +114,7 @@ _MODES: Final = (
 )
 """Calls, with the index of the argument that is a file's mode."""
 _SET_USER: Final = 0o4000
+"""The bit of a mode that lets a program run as the owner of its file."""
 _EXTENDED_ATTRIBUTES: Final = (
     "setxattr",
     "lsetxattr",
@@ -118,10 +127,10 @@ _EXTENDED_ATTRIBUTES: Final = (
     "removexattrat",
 )
 _OPEN: Final = (("open", 1), ("openat", 2))
-"""Calls, with the index of the argument that has the flags."""
+"""Calls, with the index of the argument that has the flags. The next argument is the mode."""
 SUPERVISED_CALLS: Final = CALLS.keys() - dict(_OPEN)
-"""Calls that the supervisor gets, besides opening for writing: they change an entry of a folder or
-an attribute of a file. `fork` is not among them: until the supervisor receives a call, a signal may
+"""Calls that the supervisor gets whatever their arguments. They change an entry of a folder or an
+attribute of a file. `fork` is not among them: until the supervisor receives a call, a signal may
 interrupt it, which no program expects of `fork`."""
 LOCAL_CALLS: Final = ("bind", "connect")
 """Calls that the supervisor of local sockets gets."""
@@ -133,6 +142,7 @@ _ARCHITECTURES: Final = {
     "aarch64": 0xC00000B7,
     "riscv64": 0xC00000F3,
 }
+"""The kernel's numbers of the machines that this module knows."""
 
 
 def _instruction(
@@ -141,7 +151,12 @@ def _instruction(
     if_true: int = 0,
     if_false: int = 0,
 ) -> bytes:
-    """Encode an instruction. `if_true`, `if_false`: the number of next instructions to skip."""
+    """Encode an instruction.
+
+    Args:
+        if_true: how many of the next instructions are skipped if its test holds.
+        if_false: how many are skipped if its test does not hold.
+    """
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
@@ -152,9 +167,9 @@ _UNSUPPORTED: Final = _instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
 _NOTIFIED: Final = _instruction(_RETURN, _NOTIFY)
 _KILLED: Final = _instruction(_RETURN, _KILL)
 _GO_ON: Final = _instruction(_JUMP, 1)
-"""The `then` of an `_if` that continues with the instruction behind it."""
+"""A `then` of an `_if` after which the program continues behind the `_if`."""
 _NEXT_RULE: Final = _instruction(_LOAD, _NUMBER)
-"""Loads the number of the call again, for the rules that follow."""
+"""Loads the number of the call again, so that the rules that follow can test it."""
 
 
 @cache
@@ -169,7 +184,7 @@ def filter_program(
     root: bool = False,
     backend: str = "namespaces",
 ) -> bytes | None:
-    """The filter, with 8 bytes an instruction; None if the machine's system calls are unknown here.
+    """Write the filter, with 8 bytes an instruction; None if this module does not know the machine.
 
     Refused calls fail with EPERM. A call of another architecture, whose numbers mean other calls,
     ends the process.
@@ -198,16 +213,7 @@ def filter_program(
     """
     if machine not in _ARCHITECTURES:
         return None
-    numbers = numbers_on(machine)
-    program = [
-        _instruction(_LOAD, _ARCHITECTURE),
-        _instruction(_EQUAL, _ARCHITECTURES[machine], if_true=1),
-        _KILLED,
-        _instruction(_LOAD, _NUMBER),
-    ]
-    if machine == "x86_64":
-        program += [_instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _KILLED]
-    # If a call has several rules, the first one decides.
+    # If a call has several rules, they are tried in order.
     rules: list[_Rule] = []
     if guard_truncate:
         rules += _truncation_rules()
@@ -224,10 +230,27 @@ def filter_program(
         rules += _isolated_rules(local=local)
     if backend != "namespaces":
         rules += _scheduling_rules()
+    numbers = numbers_on(machine)
+    program = _architecture_check(machine)
     for name, body in rules:
         if name in numbers:
-            program += [_instruction(_EQUAL, numbers[name], if_false=len(body)), *body]
-    return b"".join((*program, _ALLOWED))
+            program.append(_instruction(_EQUAL, numbers[name], if_false=len(body)))
+            program += body
+    program.append(_ALLOWED)
+    return b"".join(program)
+
+
+def _architecture_check(machine: str) -> list[bytes]:
+    """End the process unless the call is one of this machine, and load the number of the call."""
+    program = [
+        _instruction(_LOAD, _ARCHITECTURE),
+        _instruction(_EQUAL, _ARCHITECTURES[machine], if_true=1),
+        _KILLED,
+        _instruction(_LOAD, _NUMBER),
+    ]
+    if machine == "x86_64":
+        program += [_instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _KILLED]
+    return program
 
 
 _Rule: TypeAlias = tuple[str, list[bytes]]
@@ -241,14 +264,17 @@ def _refusal(name: str) -> _Rule:
 def _truncation_rules() -> Iterator[_Rule]:
     yield "truncate", [_REFUSED]
     yield "openat2", [_MISSING]
-    mask = _O_ACCMODE_AND_TRUNC
     for name, flags in _OPEN:
-        yield (
-            name,
-            _if(
-                flags, _EQUAL, _O_TRUNC, mask=mask, then=_REFUSED, otherwise=_NEXT_RULE
-            ),
+        # A file that is truncated must also be opened for writing.
+        body = _if(
+            flags,
+            _EQUAL,
+            _O_TRUNC,
+            mask=_O_ACCMODE_AND_TRUNC,
+            then=_REFUSED,
+            otherwise=_NEXT_RULE,
         )
+        yield name, body
 
 
 def _supervision_rules() -> Iterator[_Rule]:
@@ -260,8 +286,15 @@ def _supervision_rules() -> Iterator[_Rule]:
     yield "openat2", [_MISSING]
     for name in _EXTENDED_ATTRIBUTES:
         yield name, [_UNSUPPORTED]
-    flags = _SET_FLAGS, _SET_MORE_FLAGS
-    yield "ioctl", _if(1, _EQUAL, *flags, then=_UNSUPPORTED, otherwise=_NEXT_RULE)
+    body = _if(
+        1,
+        _EQUAL,
+        _SET_FLAGS,
+        _SET_MORE_FLAGS,
+        then=_UNSUPPORTED,
+        otherwise=_NEXT_RULE,
+    )
+    yield "ioctl", body
 
 
 def _tracing_rules(*, allowed: bool) -> Iterator[_Rule]:
@@ -278,13 +311,9 @@ def _set_user_rules() -> Iterator[_Rule]:
     # Programs fall back to `openat`, as they do to `clone` from `clone3`.
     yield "openat2", [_MISSING]
     for name, flags in _OPEN:
-        yield (
-            name,
-            [
-                *_if(flags, _ANY_BIT, _O_MAKES, then=_GO_ON, otherwise=_ALLOWED),
-                *_if(flags + 1, _ANY_BIT, _SET_USER, then=_REFUSED),
-            ],
-        )
+        makes_file = _if(flags, _ANY_BIT, _O_MAKES, then=_GO_ON, otherwise=_ALLOWED)
+        sets_user = _if(flags + 1, _ANY_BIT, _SET_USER, then=_REFUSED)
+        yield name, makes_file + sets_user
 
 
 def _scheduling_rules() -> Iterator[_Rule]:
@@ -315,47 +344,45 @@ def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
     # These commands type into the terminal from which we were started.
     yield "ioctl", _if(1, _EQUAL, _TIOCSTI, _TIOCLINUX, then=_REFUSED)
     if offline:
-        kinds = _SOCK_STREAM, _SOCK_SEQPACKET
-        connected = _if(
-            1, _EQUAL, *kinds, mask=_SOCK_TYPE_MASK, then=_ALLOWED, otherwise=_REFUSED
-        )
+        connected = _connected_kinds()
+        # Other families jump to the refusal, which is the last instruction of `connected`.
         is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(connected) - 1)
         yield "socketpair", [_argument(0), is_local, *connected]
 
 
+def _connected_kinds() -> list[bytes]:
+    """Allow sockets of connected kinds. Datagram sockets are refused: they could send anywhere."""
+    return _if(
+        1,
+        _EQUAL,
+        _SOCK_STREAM,
+        _SOCK_SEQPACKET,
+        mask=_SOCK_TYPE_MASK,
+        then=_ALLOWED,
+        otherwise=_REFUSED,
+    )
+
+
 def _isolated_rules(*, local: bool) -> Iterator[_Rule]:
-    kind = _SOCK_TYPE_MASK
     if local:
-        connected = _SOCK_STREAM, _SOCK_SEQPACKET
-        # Datagram sockets are not allowed: they could send to any name.
-        rule = _if(
-            1,
-            _EQUAL,
-            *connected,
-            mask=kind,
-            then=_ALLOWED,
-            otherwise=_REFUSED,
-        )
-        is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(rule))
-        yield "socket", [_argument(0), is_local, *rule, _NEXT_RULE]
+        connected = _connected_kinds()
+        # Other families are judged by the next rule.
+        is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(connected))
+        yield "socket", [_argument(0), is_local, *connected, _NEXT_RULE]
         for name in LOCAL_CALLS:
             yield name, [_NOTIFIED]
-    yield (
-        "socket",
-        [
-            *_if(0, _EQUAL, *_INTERNET, then=_GO_ON, otherwise=_REFUSED),
-            *_if(
-                1,
-                _EQUAL,
-                _SOCK_STREAM,
-                _SOCK_DGRAM,
-                mask=kind,
-                then=_GO_ON,
-                otherwise=_REFUSED,
-            ),
-            *_if(2, _EQUAL, *_PROTOCOLS, then=_ALLOWED, otherwise=_REFUSED),
-        ],
+    family = _if(0, _EQUAL, *_INTERNET, then=_GO_ON, otherwise=_REFUSED)
+    kind = _if(
+        1,
+        _EQUAL,
+        _SOCK_STREAM,
+        _SOCK_DGRAM,
+        mask=_SOCK_TYPE_MASK,
+        then=_GO_ON,
+        otherwise=_REFUSED,
     )
+    protocol = _if(2, _EQUAL, *_PROTOCOLS, then=_ALLOWED, otherwise=_REFUSED)
+    yield "socket", family + kind + protocol
 
 
 def _argument(position: int) -> bytes:
@@ -363,7 +390,7 @@ def _argument(position: int) -> bytes:
 
     The machines are little-endian.
     """
-    return _instruction(_LOAD, 16 + 8 * position)
+    return _instruction(_LOAD, _ARGUMENTS + 8 * position)
 
 
 def _if(
@@ -374,10 +401,19 @@ def _if(
     otherwise: bytes = _ALLOWED,
     mask: int = 0xFFFFFFFF,
 ) -> list[bytes]:
-    """Test the bits of an argument in `mask`. Do `then` if the test holds for one of the values."""
-    last = len(values) - 1
-    tests = (
-        _instruction(test, value, if_true=last - at, if_false=int(at == last))
-        for at, value in enumerate(values)
-    )
+    """Do `then` if a test holds for one of the values, and else `otherwise`.
+
+    Args:
+        position: the index of the argument that is tested.
+        mask: the bits of it that are tested.
+    """
+    tests: list[bytes] = []
+    left = len(values)
+    for value in values:
+        left -= 1
+        # Skip the tests that are left; the last test must also skip `then` if it fails.
+        if left:
+            tests.append(_instruction(test, value, if_true=left))
+        else:
+            tests.append(_instruction(test, value, if_false=1))
     return [_argument(position), _instruction(_AND, mask), *tests, then, otherwise]

@@ -1,6 +1,6 @@
-"""The backend `supervised`: the subreaper of a command is also its supervisor.
+"""Runs a command below a subreaper that is also its supervisor: the backend `supervised`.
 
-It answers the command's system calls.
+The supervisor answers system calls of the command.
 """
 
 import _socket  # importing `socket` takes 5 ms
@@ -28,7 +28,7 @@ _COUNTING_SHARE = 0.1
 
 
 def main(words: list[str]) -> None:
-    """Run the command, as `launcher.main` does, which need not load the supervisor."""
+    """Run the command, as `launcher.main` does. Other backends need not load this module."""
     launcher.main(words, SupervisedCommand)
 
 
@@ -46,14 +46,8 @@ class SupervisedCommand(Subreaper):
         self._here, self._there = _socket.socketpair()
         # The supervisor cannot write elsewhere either. Its command, which has tighter limits, may
         # not inspect it.
-        whole = [*self.confinement.writable, *self.confinement.whole]
-        landlock.restrict(
-            [],
-            [],
-            whole=whole,
-            hidden=[],
-            offline=False,
-        )
+        writable = [*self.confinement.writable, *self.confinement.whole]
+        landlock.restrict([], [], whole=writable, hidden=[], offline=False)
         command = super().start()
         self._there.close()
         return command
@@ -69,11 +63,12 @@ class SupervisedCommand(Subreaper):
         """Answer calls until the command ends or has too many processes; see `Subreaper.wait`."""
         self._ended = os.pidfd_open(command)
         self._launcher_ended = os.pidfd_open(launcher)
-        received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
+        space = _socket.CMSG_SPACE(_DESCRIPTOR_BYTES)
+        _, received, _, _ = self._here.recvmsg(1, space)
         if received:
-            self._supervise(
-                NotificationListener(int.from_bytes(received[0][2], "little"))
-            )
+            _, _, descriptor = received[0]
+            listener = NotificationListener(int.from_bytes(descriptor, "little"))
+            self._supervise(listener)
             if self._answer_until([self._ended, self._launcher_ended]):
                 return int(signals.SIGKILL)
             if not _is_ready(self._ended):
@@ -98,17 +93,22 @@ class SupervisedCommand(Subreaper):
         """True if no process with the filter is left."""
 
     def _answer_until(self, ends: list[int], end_s: float = math.inf) -> bool:
-        """Answer calls until a descriptor is ready, or until a time of the monotonic clock.
+        """Answer calls until one of the descriptors `ends` is ready, or until `end_s`.
 
-        True if all processes were killed, because there were too many.
+        Returns:
+            True if all processes were killed, because there were too many.
         """
         waiting = select.poll()
         for descriptor in ends:
             waiting.register(descriptor, select.POLLIN)
         if not self._has_ended:
             waiting.register(self._listener.descriptor, select.POLLIN)
-        while (now_s := time.monotonic()) < end_s:
-            events = dict(waiting.poll(min(_COUNT_EVERY_S, end_s - now_s) * 1000))
+        while True:
+            left_s = end_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            timeout_ms = min(_COUNT_EVERY_S, left_s) * 1000
+            events = dict(waiting.poll(timeout_ms))
             if any(end in events for end in ends):
                 return False
             event = events.get(self._listener.descriptor, 0)
@@ -120,21 +120,23 @@ class SupervisedCommand(Subreaper):
             if self._has_too_many_processes():
                 kill_descendants()
                 return True
-        return False
 
     def _has_too_many_processes(self) -> bool:
-        """Count the command's processes, unless done just now. True if there are too many."""
+        """Count the command's processes, unless they were counted just now.
+
+        True if there are too many.
+        """
         began_s = time.monotonic()
         most = self.confinement.limits.get("processes")
         if most is None or began_s < self._count_at_s:
             return False
-        count = descendants()[1]
+        _, count = descendants()
         now_s = time.monotonic()
-        self._count_at_s = now_s + max(
-            _COUNT_EVERY_S, (now_s - began_s) / _COUNTING_SHARE
-        )
+        pause_s = (now_s - began_s) / _COUNTING_SHARE
+        self._count_at_s = now_s + max(_COUNT_EVERY_S, pause_s)
         return count > most
 
 
 def _is_ready(descriptor: int) -> bool:
-    return bool(select.select([descriptor], [], [], 0)[0])
+    ready, _, _ = select.select([descriptor], [], [], 0)
+    return bool(ready)

@@ -1,12 +1,13 @@
-"""The supervisor of a command: it makes changes that Landlock could not allow without more.
+"""Makes the changes for a command that Landlock cannot allow without allowing too much.
 
 Landlock grants whole folders: a command that may create files in a folder may also change its
-`.git`. So Landlock grants the command less than it may do. The kernel stops it at each call that
-changes an entry of a folder or an attribute of a file, and notifies the supervisor. If the change
-is allowed, the supervisor makes it, with its own copies of the names and in folders that it holds
-open. All other calls continue in the kernel, where Landlock refuses them; so changing a name while
-the supervisor looks at it has no effect. Calls for attributes, which Landlock does not cover, never
-continue in the kernel. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
+`.git`. So Landlock grants the command less than it may do. The kernel stops the command at each
+call that changes an entry of a folder or an attribute of a file, and notifies the supervisor. If
+the change is allowed, the supervisor makes it, with its own copies of the names and in folders that
+it holds open. All other calls continue in the kernel, where Landlock refuses them; so changing a
+name while the supervisor looks at it has no effect. Calls for attributes, which Landlock does not
+cover, never continue in the kernel.
+https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
 """
 
 import _thread
@@ -26,6 +27,7 @@ _REMOVE_FOLDER = 0x200
 _NO_FOLLOW = 0x100
 _MAX_RENAME_FLAG = 2
 _NODES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
+"""The kinds of files that `mknod` may make; 0 means a regular one."""
 _SET_USER = 0o4000
 _MODE = 0o7777
 _KIND_AND_MODE = 0xFFFF
@@ -48,7 +50,8 @@ class Supervisor:
         try:
             method, places = CALLS[call.name]
             words = (*call.words, *_CONSTANTS)
-            method(self, call, *(words[place] for place in places))
+            arguments = [words[place] for place in places]
+            method(self, call, *arguments)
             if not call.is_taken:
                 self._listener.answer(call)
         except LeftToKernel:
@@ -59,7 +62,7 @@ class Supervisor:
             # The call has an argument that no such call can have.
             self._listener.answer(call, error=errno.EINVAL)
         except (MemoryError, RuntimeError):
-            # RuntimeError: no more threads.
+            # A `RuntimeError` means that no more threads can be started.
             self._listener.answer(call, error=errno.EAGAIN)
         except Exception:  # noqa: BLE001
             # This is a bug of the supervisor. The calls of other processes still need their
@@ -68,9 +71,9 @@ class Supervisor:
         finally:
             self._paths.let_go()
 
-    # Each of these methods makes a call. If it raises an `OSError`, the call fails. Paths and times
-    # are addresses. `folder` is a descriptor or `AT_FDCWD`; if the path is 0, it is the file
-    # itself.
+    # Each of these methods makes one kind of call. If it raises an `OSError`, the call fails. Paths
+    # and times are addresses in the caller's memory. `folder` is a descriptor of the caller's, or
+    # `AT_FDCWD`; if the path is 0, it is the descriptor of the file itself.
 
     def open(
         self, call: PendingCall, folder: int, path: int, flags: int, mode: int
@@ -87,22 +90,27 @@ class Supervisor:
         if kind not in {None, stat.S_IFREG, stat.S_IFIFO}:
             raise LeftToKernel
         call.is_taken = True
+        flags |= os.O_NOFOLLOW
         if kind == stat.S_IFIFO:
-            # Opening waits for the other end of the pipe; meanwhile, other calls are answered.
-            entry = FolderEntry(os.dup(entry.folder), entry.path)
-            try:
-                _thread.start_new_thread(self._open_pipe, (call, entry, flags))
-            except RuntimeError:
-                os.close(entry.folder)
-                raise
+            self._open_pipe_in_thread(call, entry, flags)
             return
         if flags & os.O_CREAT:
             _require_harmless(mode)
             os.umask(call.umask())
-        file = os.open(
-            entry.name, flags | os.O_NOFOLLOW, mode & _MODE, dir_fd=entry.folder
-        )
+        file = os.open(entry.name, flags, mode & _MODE, dir_fd=entry.folder)
         self._listener.give(call, self._paths.hold(file), flags & os.O_CLOEXEC)
+
+    def _open_pipe_in_thread(
+        self, call: PendingCall, entry: FolderEntry, flags: int
+    ) -> None:
+        """Open a named pipe, which waits for its other end, while other calls are answered."""
+        # `let_go` closes the folder of the entry.
+        entry = FolderEntry(os.dup(entry.folder), entry.path)
+        try:
+            _thread.start_new_thread(self._open_pipe, (call, entry, flags))
+        except RuntimeError:
+            os.close(entry.folder)
+            raise
 
     def _open_pipe(
         self,
@@ -110,10 +118,9 @@ class Supervisor:
         entry: FolderEntry,
         flags: int,
     ) -> None:
+        """Open a named pipe and answer the call. Closes the folder of the entry."""
         try:
-            file = os.open(
-                entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder
-            )
+            file = os.open(entry.name, flags & ~os.O_CREAT, dir_fd=entry.folder)
             try:
                 self._listener.give(call, file, flags & os.O_CLOEXEC)
             finally:
@@ -165,10 +172,12 @@ class Supervisor:
         path: int,
         flags: int,
     ) -> None:
-        is_folder = bool(flags & _REMOVE_FOLDER)
+        is_folder = flags & _REMOVE_FOLDER != 0
         entry = self._paths.entry(call, folder, path, is_folder=is_folder)
-        remove = os.rmdir if is_folder else os.unlink
-        remove(entry.name, dir_fd=entry.folder)
+        if is_folder:
+            os.rmdir(entry.name, dir_fd=entry.folder)
+        else:
+            os.unlink(entry.name, dir_fd=entry.folder)
 
     def rename(
         self,
@@ -235,29 +244,44 @@ class Supervisor:
         flags: int,
         unit: int,
     ) -> None:
-        """Set times. `unit`: nanoseconds in the number after the seconds; 0 if none follows."""
+        """Set the times of access and of change; without times, to now.
+
+        Args:
+            unit: after the seconds of each time, a number follows that counts so many nanoseconds;
+                0 if none follows.
+        """
         file = self._paths.file(call, folder, path, flags)
         data = None
         if times:
-            size = 16 if unit else 8
-            memory = call.memory(times, 2 * size)
-            if len(memory) < 2 * size:
-                raise OSError(errno.EFAULT, "no times")
-            numbers = kernel.integers(memory)
-            if unit:
-                accessed, accessed_part, changed, changed_part = numbers
-            else:
-                accessed, changed = numbers
-                accessed_part = changed_part = 0
-            data = kernel.words(
-                8,
-                accessed,
-                accessed_part * unit & _LONG,
-                changed,
-                changed_part * unit & _LONG,
-            )
+            data = _times(call, times, unit)
         name = os.fsencode(file)
         kernel.system_call("utimensat", kernel.AT_FDCWD, name, data, 0)
+
+
+def _times(call: PendingCall, address: int, unit: int) -> bytes:
+    """Read two times of the caller's; returns them as for `utimensat`, in nanoseconds.
+
+    Args:
+        unit: see `Supervisor.set_times`.
+    """
+    size = 16
+    if unit:
+        size = 32
+    memory = call.memory(address, size)
+    if len(memory) < size:
+        raise OSError(errno.EFAULT, "no times")
+    numbers = kernel.integers(memory)
+    if not unit:
+        accessed, changed = numbers
+        return kernel.words(8, accessed, 0, changed, 0)
+    accessed, accessed_part, changed, changed_part = numbers
+    return kernel.words(
+        8,
+        accessed,
+        accessed_part * unit & _LONG,
+        changed,
+        changed_part * unit & _LONG,
+    )
 
 
 def _require_harmless(mode: int) -> None:
@@ -275,14 +299,16 @@ def _id(word: int) -> int:
 
 
 def _kind(entry: FolderEntry) -> int | None:
-    """The kind of the file, as in `stat.S_IFMT`; None if it does not exist."""
+    """The kind of an entry, as from `stat.S_IFMT`; None if it does not exist."""
     try:
         return stat.S_IFMT(os.lstat(entry.name, dir_fd=entry.folder).st_mode)
     except FileNotFoundError:
         return None
 
 
-_ARGUMENTS = 6
+# The methods above get all arguments of the most general call of their kind. Where a call has fewer
+# arguments, constants replace them: a place up to 5 is the index of an argument, and those from
+# `_CWD` on are the indexes of `_CONSTANTS` behind the six arguments.
 _CONSTANTS = (
     kernel.AT_FDCWD,
     0,
@@ -292,9 +318,7 @@ _CONSTANTS = (
     1,
     1000,
 )
-_CWD, _NONE, _NEW, _FOLDER, _LINK, _NANO, _MICRO = range(
-    _ARGUMENTS, _ARGUMENTS + len(_CONSTANTS)
-)
+_CWD, _NONE, _NEW, _FOLDER, _LINK, _NANO, _MICRO = range(6, 13)
 CALLS = {
     "open": (Supervisor.open, (_CWD, 0, 1, 2)),
     "openat": (Supervisor.open, (0, 1, 2, 3)),
@@ -326,5 +350,4 @@ CALLS = {
     "futimesat": (Supervisor.set_times, (0, 1, 2, _NONE, _MICRO)),
     "utimensat": (Supervisor.set_times, (0, 1, 2, 3, _NANO)),
 }
-"""The method for each call, and the arguments of the call that it gets. Values from `_CWD` on are
-constants that replace missing arguments."""
+"""The method for each call, and the places of its arguments."""
