@@ -1,4 +1,7 @@
-"""The sandbox of this machine: the first backend that works. If none works, no command runs."""
+"""Confines commands with the first backend that works on this machine.
+
+If none works, no command runs.
+"""
 
 import os
 import re
@@ -37,32 +40,38 @@ from codex_py.sandbox.runner_files import runner_files
 
 _TRIAL_TIMEOUT_S = 10.0
 _SILENT = f"no answer within {_TRIAL_TIMEOUT_S:.0f} s"
+"""The problem of a backend that does not answer in time."""
 _NO_ROOTS = Roots()
 _DEATH_S = 1.0
 """The time that a process namespace may take to end. Usually it takes 20 ms."""
 _HIDES = {"namespaces", "bwrap", "views", "seatbelt"}
+"""The backends that can make a file unreadable; see `_can_hide`."""
 _ACCEPT = "`--allow-unenforced permissions.filesystem`"
 _PROXIES = {"namespaces", "bwrap", "views"}
-"""Backends that can make our proxy a command's only way out. Landlock judges ports, not hosts."""
+"""The backends that can make our proxy a command's only way out. Landlock judges ports, not
+hosts."""
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
-"""Backends that mount over protected names, which must exist for that. Other backends need no
+"""The backends that mount over protected names, which must exist for that. Other backends need no
 placeholders: a profile of macOS denies the names themselves, the supervisor refuses to create them,
 and Landlock alone cannot protect them."""
 
 
 def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
-    """The view of a command that may write everywhere except to denied paths."""
+    """The view of a command that may write everywhere except to denied paths.
+
+    The folders around paths that must stay where they are become mounts, so that no command can
+    rename them.
+    """
     own = free_own_paths()
-    above: set[Path] = set()
+    above = {Path("/")}
     for path in (*denied.pinned, *own):
         above.update(path.parents)
-    between = {Path("/")}
-    for folder in above:
-        if folder not in own and not is_inside(folder, own):
-            between.add(folder)
-    writable = sorted(between, key=lambda path: len(path.parts))
+    writable = [
+        folder for folder in above if folder not in own and not is_inside(folder, own)
+    ]
+    outer_first = sorted(writable, key=lambda path: len(path.parts))
     return Layout(
-        tuple(writable),
+        tuple(outer_first),
         own,
         (),
         offline=False,
@@ -78,7 +87,11 @@ def _denied(
     cwd: Path,
     backend: str,
 ) -> DeniedPaths:
-    """The denied files of this moment. Raises a `ToolError` if the backend cannot deny them."""
+    """The files that are denied and exist at this moment.
+
+    Raises:
+        ToolError: the backend cannot deny one of them.
+    """
     denied = denials_of(rules).now((*roots.all, cwd))
     links = [path for path in denied.links if is_inside(path, roots.all)]
     if links and backend == "bwrap" and not rules.may_be_unenforced:
@@ -94,13 +107,14 @@ def _too_weak(
     task: str,
     name: str,
 ) -> ToolError:
+    """The error if a backend cannot do a task, which the table `permissions.{name}` asks for."""
     accept = f"`--allow-unenforced permissions.{name}` accepts that"
     text = f"the sandbox backend {backend!r} cannot {task}; {accept}"
     return ToolError(text, code="SandboxUnavailable")
 
 
 class _Needs(NamedTuple):
-    """The abilities that a backend must have to run the commands of a policy."""
+    """The limits that a policy sets for commands, each of which not every backend can hold."""
 
     limits_writes: bool
     """True if a command may write only to some folders."""
@@ -119,7 +133,7 @@ class _Needs(NamedTuple):
 
     @property
     def nothing(self) -> bool:
-        """True if the command runs as it is."""
+        """True if commands are not limited at all."""
         return not self.limits_writes and not self.hides and self.domains is None
 
 
@@ -128,12 +142,12 @@ def _kept_by(
     needs: _Needs,
     policy: SandboxPolicy,
 ) -> _Needs:
-    """The needs that the backend can meet. The user has accepted that others are left out.
+    """The needs that the backend can meet, without others that the user has given up.
 
     Raises:
-        ToolError: the backend cannot meet a need, and the user has not accepted that.
+        ToolError: the backend cannot meet a need that the user has not given up.
     """
-    if needs.hides and not _hides(backend.name):
+    if needs.hides and not _can_hide(backend.name):
         if not policy.files.may_be_unenforced:
             task = "keep commands from reading what is denied"
             raise _too_weak(backend.name, task, "filesystem")
@@ -155,11 +169,12 @@ class PlatformSandbox:
         environment: the environment of the commands. `bwrap` is looked up on its `PATH`.
         home: `$CODEX_HOME`, which is always read-only; its logins are hidden.
         limits: the limits of each command.
-        backends: replace those of this platform, the strongest first. They have their own limits.
+        backends: used instead of those of this platform, the strongest first. They have their own
+            limits.
         network: gets the refused connections of commands that may reach only some hosts. Without
             it, these commands are offline.
-        problems: the reason why a backend does not work here, by its name; None if it works. Filled
-            in, so that others need not try.
+        problems: the reason why each backend does not work here, by its name; None if it works.
+            Backends that are tried are added, so that other sandboxes need not try them.
         folder_times: is told of the changes that placeholders make to their folders.
     """
 
@@ -188,12 +203,13 @@ class PlatformSandbox:
         else:
             self._backends = backends
         self._backend: Backend | None = None
-        self._problems = {} if problems is None else problems
+        if problems is None:
+            problems = {}
+        self._problems = problems
         self._roots: dict[SandboxPolicy, Roots] = {}
+        listed = None
         # A home that does not exist may get a placeholder itself.
-        if home is None or not home.is_dir():
-            listed = None
-        else:
+        if home is not None and home.is_dir():
             listed = home / "codex-py/placeholders"
         self._placeholders = Placeholders(listed, folder_times)
         self._placeholders.remove_leftovers()
@@ -204,9 +220,12 @@ class PlatformSandbox:
     def command(
         self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path
     ) -> Sequence[str]:
-        """The command line that runs `argv` in `cwd` (absolute), confined to the policy.
+        """The command line that runs `argv`, confined to the policy.
 
         May create placeholders for protected names, which `release` removes.
+
+        Args:
+            cwd: the working directory of the command, absolute.
 
         Raises:
             ToolError: the command cannot be confined, so it must not run.
@@ -248,22 +267,17 @@ class PlatformSandbox:
         Raises:
             ToolError: another process has removed a placeholder just now.
         """
-        closed = [path for path, access in policy.files.entries if access == "read"]
-        absent = [
-            *absent_names(roots),
-            *(path for path in denied.absent if is_inside(path, roots.all)),
-        ]
+        absent = list(absent_names(roots))
+        absent += [path for path in denied.absent if is_inside(path, roots.all)]
         held: Sequence[Path] = []
         if self._backend is not None and self._backend.name in _NEEDS_PLACEHOLDERS:
             held = self._placeholders.hold(absent)
-        home = [] if self._home is None else [self._home]
-        own = (
-            *own_paths(),
-            *home,
-            *absent,
-            *closed,
-            *runner_files(os.environ, roots.all),
-        )
+        own = list(own_paths())
+        if self._home is not None:
+            own.append(self._home)
+        own += absent
+        own += [path for path, access in policy.files.entries if access == "read"]
+        own += runner_files(os.environ, roots.all)
         offline = not policy.network_access
         view = layout(roots, own, offline=offline, hidden=hidden, denied=denied)
         lost = set(held).difference(view.protected, view.writable)
@@ -274,7 +288,7 @@ class PlatformSandbox:
         return view
 
     def _reaching(self, view: Layout, domains: DomainRules) -> Layout:
-        """The view with these hosts as the only ones within reach."""
+        """The view in which a command can reach only these hosts."""
         if self._report is None:
             return replace(view, offline=True)
         if self._network is None:
@@ -294,18 +308,25 @@ class PlatformSandbox:
         view: Layout,
         cwd: Path,
     ) -> Sequence[str]:
+        """The command line of the chosen backend.
+
+        Raises:
+            ToolError: the backend does not work any more.
+        """
         assert self._backend is not None
         command = self._backend.command(argv, view, cwd, self._liveness.path())
         if command is None:
-            # The backend's program existed when the backend was tried.
+            # The backend's program was there when the backend was tried.
             raise self._refusal([f"{self._backend.name}: gone"])
         return command
 
     def release(self, timeout_s: float = _DEATH_S) -> bool:
-        """Remove everything that `command` created. Call it when no command runs; more may follow.
+        """Remove everything that `command` created, when no command runs. More commands may follow.
 
         Waits until all processes that the commands left behind are dead, which they usually are.
-        Returns False if a process lives on; then nothing was removed.
+
+        Returns:
+            False if a process lives on; then no placeholder was removed.
         """
         # A killed process still finishes its current system call, which may be a `mkdir`.
         is_dead = self._liveness.wait(timeout_s)
@@ -316,21 +337,29 @@ class PlatformSandbox:
         return is_dead
 
     def _working_backend(self, roots: Roots) -> Backend:
+        """The first backend that works. Warns of stronger ones that gave no answer.
+
+        Raises:
+            ToolError: no backend works.
+        """
         found = self._problems
         for backend in self._backends:
             if backend.name not in found:
                 found[backend.name] = problem(backend, roots)
-            if found[backend.name] is None:
-                silent = [name for name, why in found.items() if why == _SILENT]
-                if silent:
-                    self.warning = (
-                        f"Commands are confined by the sandbox backend {backend.name!r}, which may hold less than"
-                        f" {' or '.join(map(repr, silent))}: {_SILENT} when that was tried."
-                    )
-                return backend
+            if found[backend.name] is not None:
+                continue
+            silent = [repr(name) for name, why in found.items() if why == _SILENT]
+            if silent:
+                self.warning = (
+                    f"Commands are confined by the sandbox backend {backend.name!r},"
+                    f" which may hold less than {' or '.join(silent)}:"
+                    f" {_SILENT} when that was tried."
+                )
+            return backend
         raise self._refusal([f"{name}: {why}" for name, why in found.items()])
 
     def _refusal(self, problems: Sequence[str]) -> ToolError:
+        """The error that no command can run. All refusals have the text of the first one."""
         if self.unavailable is None:
             reasons = "; ".join(problems) or "this system has no way to"
             self.unavailable = (
@@ -340,11 +369,12 @@ class PlatformSandbox:
         return ToolError(self.unavailable, code="SandboxUnavailable")
 
 
-def _hides(backend: str) -> bool:
+def _can_hide(backend: str) -> bool:
     """True if the backend can make a file in a writable folder unreadable."""
-    # In a view without Landlock, another process leads to the file: /proc/PID/root.
-    is_alone = backend == "views" and landlock.version() < landlock.REFER_SINCE
-    return backend in _HIDES and not is_alone
+    if backend == "views" and landlock.version() < landlock.REFER_SINCE:
+        # Without Landlock, another process leads to the file: /proc/PID/root.
+        return False
+    return backend in _HIDES
 
 
 def platform_backends(
@@ -352,7 +382,8 @@ def platform_backends(
 ) -> list[Backend]:
     """All backends of this platform, the strongest first, including those that do not work here.
 
-    `search_path`: a `$PATH`.
+    Args:
+        search_path: the `$PATH` on which `bwrap` is looked up.
     """
     match sys.platform:
         case "linux":
@@ -370,10 +401,13 @@ def platform_backends(
 
 
 def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
-    """The reason why the backend does not work here, in a few words; None if it works.
+    """Try the backend, which takes some 15 ms.
 
-    Tries the backend, which takes some 15 ms. `roots`: folders whose programs must not be started,
-    not even for this.
+    Args:
+        roots: the folders that the model can write to. No program in them is started.
+
+    Returns:
+        The reason why the backend does not work here, in a few words; None if it works.
     """
     root = Path("/")
     view = Layout((), (), (), offline=True, roots=roots)
@@ -402,7 +436,7 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
 
 
 def _reason(line: str) -> str:
-    """The reason in the last line of an error. A reason of the system keeps its path."""
+    """The reason in a line of an error. If the system gave the reason, its path is kept."""
     of_system = re.search(r"\[Errno \d+\] (.+)", line)
     if of_system is None:
         return line.rpartition(": ")[2]

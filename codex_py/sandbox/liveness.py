@@ -21,11 +21,14 @@ class LivenessPipe:
 
     def __init__(self) -> None:
         self._write_end = -1
+        """The end that commands open again; -1 before the first command."""
         self._read_ends: list[int] = []
+        """The ends of this pipe, and of earlier ones that a process still holds."""
         self._told = b""
+        """The messages that were read so far."""
 
     def path(self) -> str:
-        """The path at which the next command opens the pipe; for children of this process."""
+        """The path at which the next command, a child of this process, opens the pipe."""
         if self._write_end < 0:
             read_end, self._write_end = os.pipe()
             os.set_blocking(read_end, False)
@@ -36,7 +39,10 @@ class LivenessPipe:
         return f"/proc/{os.getpid()}/fd/{self._write_end}"
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until everything is dead; False if a process lives. No command may be starting."""
+        """Wait until all processes are dead; False if one still lives after `timeout_s`.
+
+        Call it while no command starts.
+        """
         deadline_s = time.monotonic() + timeout_s
         if self._write_end >= 0:
             os.close(self._write_end)
@@ -48,20 +54,22 @@ class LivenessPipe:
             if not told:
                 os.close(self._read_ends.pop())
             self._told += told
-        if not all(
-            _is_dead(int(pid), deadline_s) for pid in _CHILD.findall(self._told)
-        ):
-            return False
+        for pid in _CHILD.findall(self._told):
+            if not _is_dead(int(pid), deadline_s):
+                return False
         self._told = b""
         return True
 
 
 def _is_dead(pid: int, deadline_s: float) -> bool:
-    """Wait for the first process of a namespace; all others die with it."""
+    """Wait for the death of the first process of a namespace; all others die with it.
+
+    False if it still lives at the deadline.
+    """
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
-        # By now the id may belong to a thread, which cannot be opened; or no descriptors are left.
+        # The id may belong to a thread by now, which cannot be opened; or no descriptors are left.
         return not _is_first(pid)
     try:
         return not _is_first(pid) or _is_ready(descriptor, deadline_s)
@@ -70,17 +78,20 @@ def _is_dead(pid: int, deadline_s: float) -> bool:
 
 
 def _is_first(pid: int) -> bool:
-    """False if the process has ended, even if its id was reused. True if that is unknown."""
+    """True if a process is the first one of its namespace, or if that is unknown.
+
+    False if the process has ended, even if its id was reused.
+    """
     try:
-        for line in (
-            Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
-        ):
-            if line.startswith("NSpid:"):
-                return line.split()[-1] == "1"
+        status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
     except (FileNotFoundError, ProcessLookupError):
         return False
     except OSError:
         return True
+    for line in status.splitlines():
+        if line.startswith("NSpid:"):
+            # The last number is the id in the innermost namespace.
+            return line.split()[-1] == "1"
     return False
 
 

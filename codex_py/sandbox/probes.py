@@ -1,9 +1,10 @@
-"""Ten attempts to escape from the sandbox. They show how well a backend works on this machine."""
+"""Tries ten ways to escape from the sandbox, to show how well a backend works on this machine."""
 
 import os
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,9 +24,10 @@ _DEATH_S = 0.3
 
 
 class _Scene:
-    """Two workspaces, `work` and `bare`; and targets out of bounds.
+    """The folders and targets of the attempts.
 
-    The targets are `home`, `outside`, two sockets and a process.
+    `work` and `bare` are workspaces. Out of bounds are `home`, `outside`, two sockets and a
+    process.
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -36,6 +38,7 @@ class _Scene:
         os.mkfifo(folder / "work/line")
         self.folder = folder
         self.line = os.open(folder / "work/line", os.O_RDONLY | os.O_NONBLOCK)
+        """A named pipe that a process can hold open for writing."""
         stack.callback(os.close, self.line)
         self.tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         self.stream = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -53,7 +56,17 @@ class _Scene:
     def has(self, name: str) -> bool:
         return (self.folder / name).exists()
 
+    def has_login(self) -> bool:
+        """True if the command could copy the login."""
+        copied = self.folder / "work/login"
+        return copied.exists() and copied.stat().st_size > 0
+
+    def has_changed_mode(self) -> bool:
+        mode = (self.folder / "outside/kept").stat().st_mode
+        return stat.S_IMODE(mode) != 0o600
+
     def is_killed(self) -> bool:
+        """True if the process outside was killed."""
         try:
             return self.process.wait(_DEATH_S) == -signal.SIGKILL
         except subprocess.TimeoutExpired:
@@ -62,11 +75,13 @@ class _Scene:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
+    """One attempt to escape."""
+
     name: str
     attempt: str
     """A line of Python. An `OSError` ends the attempt."""
     got_out: Callable[[_Scene], bool]
-    """Checks for an escape from outside, after the command has ended."""
+    """Tells whether the attempt got out. It looks from outside, after the command has ended."""
 
 
 PROBES = (
@@ -76,7 +91,7 @@ PROBES = (
     Probe(
         "change a mode outside",
         'os.chmod(f"{outside}/kept", 0o644)',
-        lambda s: (s.folder / "outside/kept").stat().st_mode & 0o777 != 0o600,
+        lambda s: s.has_changed_mode(),
     ),
     Probe(
         "write through another process",
@@ -96,9 +111,7 @@ PROBES = (
     Probe(
         "read a stored login",
         'open("login", "w").write(open("../home/auth.json").read())',
-        lambda s: (
-            s.has("work/login") and bool((s.folder / "work/login").stat().st_size)
-        ),
+        lambda s: s.has_login(),
     ),
     Probe(
         "connect by TCP",
@@ -118,12 +131,12 @@ PROBES = (
     Probe(
         "leave a process behind",
         'os.open("line", os.O_WRONLY); os.fork() or (os.setsid(), os.closerange(0, 3), time.sleep(5))',
-        # When no process holds the pipe any more, it is at its end, and so ready.
+        # Once no process holds the pipe, it is at its end, and so ready.
         lambda s: not _is_ready(s.line, _DEATH_S),
     ),
 )
 KNOWN_OPEN = {"landlock": {"change a mode outside", "make .git where there is none"}}
-"""The probes that a backend by its nature cannot hold; see docs/sandbox.md."""
+"""The probes that get out of a backend by its nature; see docs/sandbox.md."""
 
 _SCRIPT = """
 import os, signal, socket, sys, time
@@ -137,7 +150,8 @@ outside, process, port = sys.argv[1] + "/outside", int(sys.argv[2]), int(sys.arg
 def run_probes(backend: Backend) -> dict[str, bool | None]:
     """Run all probes in one command.
 
-    True for the probes that were held, False for escapes, None for probes that could not be tried.
+    Returns:
+        For each probe, True if it was held, False if it got out, None if it could not be tried.
     """
     try:
         with (
@@ -158,7 +172,11 @@ def run_probes(backend: Backend) -> dict[str, bool | None]:
 
 
 def _run_script(backend: Backend, scene: _Scene) -> list[str]:
-    """The names of the probes that were tried."""
+    """Run the script of all attempts; returns the names of the probes that were tried.
+
+    Raises:
+        OSError, ToolError, subprocess.TimeoutExpired: the command could not run to its end.
+    """
     _, port = scene.tcp.getsockname()
     argv = [
         os.path.realpath(sys.executable),
@@ -193,4 +211,6 @@ def _run_script(backend: Backend, scene: _Scene) -> list[str]:
 
 
 def _is_ready(file: socket.socket | int, timeout_s: float = 0.0) -> bool:
-    return bool(select.select([file], [], [], timeout_s)[0])
+    """True if a file can be read, or is at its end."""
+    ready, _, _ = select.select([file], [], [], timeout_s)
+    return bool(ready)

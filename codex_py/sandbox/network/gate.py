@@ -19,11 +19,14 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a name; raises an `OSError` if it has none."""
 _SAFE_METHODS: Final = {"GET", "HEAD", "OPTIONS"}
+"""The methods that limited rules allow."""
 _CONNECT_TIMEOUT_S: Final = 30.0
 _ASK_TIMEOUT_S: Final = 120.0
 _MAX_PORT: Final = 65535
 _LOOKUP: Final = "name lookup"
+"""The name of the threads that resolve names."""
 _MAX_LOOKUPS: Final = 64
+"""The most such threads at once."""
 _WAIT_S: Final = 0.05
 
 
@@ -37,11 +40,13 @@ class ConnectionBlocked(Exception):
 
 @dataclass(eq=False)
 class ConnectionGate:
-    """The connections of one command."""
+    """Opens the connections of one command."""
 
     rules: DomainRules
     call_id: str
+    """See `Blocked.call_id`."""
     report: NetworkReport
+    """Gets the connections that are blocked."""
     resolve: Resolve
 
     async def open(
@@ -53,10 +58,13 @@ class ConnectionGate:
     ) -> Streams:
         """Connect to a host. It is resolved once, and only checked addresses are used.
 
+        Args:
+            method: that of the request, if `kind` is `http`.
+
         Raises:
-            ConnectionBlocked: it may not be reached; the connection was added to the report.
-            ValueError: this is not a host.
-            OSError: it cannot be reached.
+            ConnectionBlocked: the host may not be reached; the connection was added to the report.
+            ValueError: `host` is no host, or `port` no port.
+            OSError: the host cannot be reached.
         """
         host = normal_host(host)
         if not 0 < port <= _MAX_PORT:
@@ -70,13 +78,13 @@ class ConnectionGate:
         for each in addresses:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-                    streams = await asyncio.open_connection(each, port)
+                    reader, writer = await asyncio.open_connection(each, port)
             except OSError as error:
                 problem = error
                 continue
-            if is_spare(streams[1].get_extra_info("socket")):
-                return streams
-            streams[1].close()
+            if is_spare(writer.get_extra_info("socket")):
+                return reader, writer
+            writer.close()
             raise OSError("there are too many connections")
         raise problem
 
@@ -93,12 +101,12 @@ class ConnectionGate:
             ConnectionBlocked: the host, all of its addresses or this kind of request is refused.
             OSError: the host has no address.
         """
-        own = address(host)
+        host_address = address(host)
         spellings = {host, f"{host}:{port}", f"[{host}]:{port}"}
         is_named = not spellings.isdisjoint(self.rules.allow)
-        await self._check_host(host, port, own, is_named=is_named)
+        await self._check_host(host, port, host_address, is_named=is_named)
         self._check_kind(host, port, kind, method)
-        if own is not None:
+        if host_address is not None:
             return [host]
         found = await self.resolve(host, port)
         if host == "localhost" and is_named:
@@ -112,20 +120,23 @@ class ConnectionGate:
         self,
         host: str,
         port: int,
-        own: IPv4Address | IPv6Address | None,
+        host_address: IPv4Address | IPv6Address | None,
         *,
         is_named: bool,
     ) -> None:
         """Raise `ConnectionBlocked` if the host may not be reached, and the user does not allow it.
 
-        `own`: the host as an address; None if it is a name. `is_named`: a rule that allows it has
-        exactly this host, and no pattern.
+        Args:
+            host_address: the host as an address; None if it is a name.
+            is_named: an allowing rule names exactly this host, without a pattern.
         """
         rules = self.rules
         if any(matches(each, host, port) for each in rules.deny):
             raise self._refused(host, port, "denied")
         is_listed = is_named or any(matches(each, host, port) for each in rules.allow)
-        is_local = host == "localhost" or (own is not None and not is_public(own))
+        is_local = host == "localhost"
+        if host_address is not None:
+            is_local = not is_public(host_address)
         is_open = is_named or (is_listed and rules.allows_local)
         if is_local and not is_open:
             raise self._refused(host, port, "not_allowed_local")
@@ -156,14 +167,11 @@ class ConnectionGate:
         host = str(found)
         if any(matches(each, host, port) for each in self.rules.deny):
             return False
-        return (
-            is_public(found)
-            or self.rules.allows_local
-            or any(
-                "*" not in each and matches(each, host, port)
-                for each in self.rules.allow
-            )
-        )
+        if is_public(found) or self.rules.allows_local:
+            return True
+        # A local address must be listed itself; a pattern does not suffice.
+        listed = [each for each in self.rules.allow if "*" not in each]
+        return any(matches(each, host, port) for each in listed)
 
     def _refused(
         self,
@@ -177,7 +185,7 @@ class ConnectionGate:
         """Ask the user while the command waits.
 
         Raises:
-            ConnectionBlocked: the user said no, or nobody can be asked.
+            ConnectionBlocked: the user said no or did not answer, or nobody can be asked.
         """
         if self.rules.is_closed or self.report.ask is None:
             raise ConnectionBlocked(blocked)
@@ -207,7 +215,8 @@ def is_spare(connection: socket.socket) -> bool:
 
     The upper half of the descriptors is for the agent itself; they are assigned from below.
     """
-    return connection.fileno() < resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return connection.fileno() < most // 2
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:
@@ -215,8 +224,11 @@ async def resolved(host: str, port: int) -> Sequence[str]:
 
     Runs in a thread that nobody has to wait for: a name server may be slow to answer, and a session
     may end meanwhile.
+
+    Raises:
+        OSError: the name has no address.
     """
-    while sum(each.name == _LOOKUP for each in threading.enumerate()) >= _MAX_LOOKUPS:  # noqa: ASYNC110 - other loops have some, too
+    while _running_lookups() >= _MAX_LOOKUPS:  # noqa: ASYNC110 - other loops have some, too
         await asyncio.sleep(_WAIT_S)
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Sequence[str]] = loop.create_future()
@@ -237,8 +249,14 @@ async def resolved(host: str, port: int) -> Sequence[str]:
             found = list(dict.fromkeys(addresses))
         except OSError as error:
             problem = error
+        # The loop may be closed by now.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, found, problem)
 
     threading.Thread(target=ask, name=_LOOKUP, daemon=True).start()
     return await answer
+
+
+def _running_lookups() -> int:
+    running = [each for each in threading.enumerate() if each.name == _LOOKUP]
+    return len(running)

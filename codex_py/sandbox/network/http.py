@@ -1,4 +1,4 @@
-"""An HTTP proxy for one connection of a command.
+"""Serves a connection of a command as an HTTP proxy.
 
 Each request is judged by itself and written anew, so that the server gets one length and one host.
 https://www.rfc-editor.org/rfc/rfc9112.html
@@ -28,6 +28,7 @@ _Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _MAX_HEAD_BYTES: Final = 256 << 10
 _LINGER_S: Final = 1.0
+"""How long the client may send after an answer that ends the connection."""
 _HTTP_PORT: Final = 80
 _URL: Final = re.compile(
     r"http://(?:[^/?#@\\]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[^#]*|\?[^#]*)?(?:#.*)?",
@@ -51,11 +52,13 @@ _OF_ONE_HOP: Final = {
     b"expect",
     b"host",
 }
-_HEADERS: Final = {
+"""The headers that are not passed on."""
+_ERROR_HEADERS: Final = {
     "denied": "blocked-by-denylist",
     "method_not_allowed": "blocked-by-method-policy",
     "mitm_required": "blocked-by-mitm-required",
 }
+"""The values of the header `x-proxy-error`, by reason, as in Codex's proxy."""
 _MESSAGES: Final = {
     "not_allowed": "Domain not in allowlist.",
     "denied": "Domain denied by the sandbox policy.",
@@ -66,7 +69,7 @@ _MESSAGES: Final = {
 
 
 class _BadRequest(Exception):
-    pass
+    """Raised for a request that is not one for a proxy. The message is for the client."""
 
 
 async def serve_http(
@@ -74,7 +77,10 @@ async def serve_http(
     gate: ConnectionGate,
     first: bytes,
 ) -> None:
-    """Serve a connection to its end. `first`: the bytes that were already read from it.
+    """Serve a connection to its end.
+
+    Args:
+        first: the bytes that were already read from it.
 
     Raises:
         OSError, h11.ProtocolError: the connection broke.
@@ -83,6 +89,8 @@ async def serve_http(
 
 
 class _Client:
+    """A connection of a command to the proxy."""
+
     def __init__(
         self,
         streams: Streams,
@@ -96,9 +104,10 @@ class _Client:
         )
         self._http.receive_data(first)
         self._has_body = True
-        """False for an answer to a HEAD request, which has no body."""
+        """False for an answer to a HEAD request. The answer to a refused CONNECT has a body."""
 
     async def serve(self) -> None:
+        """Answer requests until the connection ends."""
         try:
             while True:
                 request = await _next(self._http, self._streams)
@@ -112,47 +121,57 @@ class _Client:
 
     async def _answer(self, request: h11.Request) -> bool:
         """Answer a request. False if the connection accepts no further request."""
-        is_tunnel = request.method == b"CONNECT"
-        kind: Kind = "http"
-        if is_tunnel:
-            kind = "https_connect"
         self._has_body = request.method != b"HEAD"
+        kind: Kind = "http"
+        if request.method == b"CONNECT":
+            kind = "https_connect"
         try:
             target = _target(request)
             method = request.method.decode("ascii")
             upstream = await self._gate.open(target.host, target.port, kind, method)
         except (_BadRequest, ValueError) as error:
             await self._say(400, str(error))
+            return False
         except ConnectionBlocked as refused:
             await self._refuse(refused.blocked, kind)
+            return False
         except OSError as error:
-            await self._say(
-                502, f"the host cannot be reached: {error.strerror or error}"
-            )
-        else:
-            try:
-                if is_tunnel:
-                    await self._tunnel(upstream)
-                    return False
-                exchange = _Exchange(self._http, self._streams, upstream)
-                is_whole = await exchange.run(request, target)
-                if not is_whole and self._http.our_state is h11.SEND_RESPONSE:
-                    await self._say(502, "the host gave no answer")
-                return is_whole
-            finally:
-                upstream[1].close()
-        return False
+            reason = error.strerror or error
+            await self._say(502, f"the host cannot be reached: {reason}")
+            return False
+        _, writer = upstream
+        try:
+            if kind == "https_connect":
+                await self._tunnel(upstream)
+                return False
+            return await self._exchange(request, target, upstream)
+        finally:
+            writer.close()
+
+    async def _exchange(
+        self, request: h11.Request, target: "_Target", upstream: Streams
+    ) -> bool:
+        """Pass on a request and its response. False as for `_answer`."""
+        exchange = _Exchange(self._http, self._streams, upstream)
+        is_whole = await exchange.run(request, target)
+        if not is_whole and self._http.our_state is h11.SEND_RESPONSE:
+            await self._say(502, "the host gave no answer")
+        return is_whole
 
     async def _tunnel(self, upstream: Streams) -> None:
+        """Answer a CONNECT, and pass bytes both ways until both sides have ended."""
         head = h11.Response(
             status_code=200, headers=[], reason=b"Connection established"
         )
         await _send(self._http, self._streams, head)
         # Pass on the bytes that the client sent without waiting.
-        upstream[1].write(self._http.trailing_data[0])
+        sent_early, _ = self._http.trailing_data
+        _, writer = upstream
+        writer.write(sent_early)
         await join(self._streams, upstream)
 
     async def _refuse(self, blocked: Blocked, kind: Kind) -> None:
+        """Say why a connection is blocked, in the form of Codex's proxy."""
         source = "baseline_policy"
         if blocked.reason in {"method_not_allowed", "mitm_required"}:
             source = "mode_guard"
@@ -166,14 +185,10 @@ class _Client:
             "port": blocked.port,
             "message": _MESSAGES[blocked.reason],
         }
-        name = _HEADERS.get(blocked.reason, "blocked-by-allowlist")
+        name = _ERROR_HEADERS.get(blocked.reason, "blocked-by-allowlist")
         more = ((b"x-proxy-error", name.encode()),)
-        await self._say(
-            403,
-            json.dumps(facts, separators=(",", ":")),
-            more,
-            kind=b"application/json",
-        )
+        text = json.dumps(facts, separators=(",", ":"))
+        await self._say(403, text, more, kind=b"application/json")
 
     async def _say(
         self,
@@ -183,17 +198,23 @@ class _Client:
         *,
         kind: bytes = b"text/plain",
     ) -> None:
-        """Answer, and end the connection once the client has read the answer."""
+        """Answer, and end the connection once the client has read the answer.
+
+        Does nothing if an answer has already begun.
+
+        Args:
+            more: headers that are added.
+            kind: the type of the text.
+        """
+        if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            return
         body = text.encode()
         headers = [
             (b"content-type", kind),
-            (b"content-length", b"%d" % len(body)),
+            (b"content-length", str(len(body)).encode()),
             *more,
             (b"connection", b"close"),
         ]
-        if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
-            return
-        # The answer to a refused CONNECT has a body too.
         phrase = HTTPStatus(status).phrase.encode()
         response = h11.Response(status_code=status, headers=headers, reason=phrase)
         if not self._has_body:
@@ -216,14 +237,16 @@ class _Exchange:
         self, http: h11.Connection, client: Streams, upstream: Streams
     ) -> None:
         self._http = http
+        """The connection of the client, to which we are the server."""
         self._client = client
         self._upstream = upstream
         self._out = h11.Connection(
             h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES
         )
+        """The connection to the server, to which we are the client."""
 
     async def run(self, request: h11.Request, target: "_Target") -> bool:
-        """Exchange both. False if the client's connection accepts no further request."""
+        """Pass on both. False if the client's connection accepts no further request."""
         kept = _kept(request.headers)
         headers = [(b"host", target.authority), *kept, (b"connection", b"close")]
         is_sent = False
@@ -239,9 +262,11 @@ class _Exchange:
                 sending.cancel()
         except* (OSError, h11.ProtocolError):
             is_sent = False
-        return is_sent and self._http.our_state is self._http.their_state is h11.DONE
+        is_done = self._http.our_state is self._http.their_state is h11.DONE
+        return is_sent and is_done
 
     async def _send_body(self) -> None:
+        """Pass on the body of the request, to its end."""
         if self._http.they_are_waiting_for_100_continue:
             interim = h11.InformationalResponse(status_code=100, headers=[])
             await _send(self._http, self._client, interim)
@@ -259,6 +284,7 @@ class _Exchange:
             await _send(self._out, self._upstream, event)
 
     async def _receive(self) -> None:
+        """Pass on the response, to its end."""
         while True:
             event: Any = await _next(self._out, self._upstream)
             match event:
@@ -281,13 +307,22 @@ class _Exchange:
 
 
 class _Target(NamedTuple):
+    """The place that a request asks for."""
+
     host: str
     port: int
     path: str
+    """The path with its query; empty for a tunnel."""
     authority: bytes
+    """The host with its port, as they are written in the request."""
 
 
 def _target(request: h11.Request) -> _Target:
+    """The place that a request asks for.
+
+    Raises:
+        _BadRequest: the request is not one for a proxy, or its headers contradict each other.
+    """
     names = [name for name, _ in request.headers]
     if b"transfer-encoding" in names and b"content-length" in names:
         raise _BadRequest("a request has one length")
@@ -301,7 +336,8 @@ def _target(request: h11.Request) -> _Target:
             "this is a proxy: ask for `http://HOST/PATH`, or `CONNECT HOST:PORT`"
         )
     host = found[1]
-    port = int(found[2] or _HTTP_PORT)
+    written_port = found[2]
+    port = int(written_port or _HTTP_PORT)
     if request.method == b"CONNECT":
         return _Target(host, port, "", target.encode())
     for name, value in request.headers:
@@ -311,8 +347,8 @@ def _target(request: h11.Request) -> _Target:
     if path.startswith("?"):
         path = f"/{path}"
     authority = host
-    if found[2]:
-        authority = f"{host}:{found[2]}"
+    if written_port:
+        authority = f"{host}:{written_port}"
     return _Target(host, port, path, authority.encode())
 
 
@@ -330,20 +366,28 @@ def _is_host(
 
 
 def _kept(headers: _Headers) -> list[tuple[bytes, bytes]]:
-    """The headers that are for the other side. If there are two lengths, only the decisive one."""
+    """The headers that are passed on.
+
+    A `content-length` beside a `transfer-encoding`, which decides, is dropped.
+    """
     dropped = set(_OF_ONE_HOP)
     for name, value in headers:
         if name == b"connection":
             dropped |= {each.strip().lower() for each in value.split(b",")}
         if name == b"transfer-encoding":
             dropped.add(b"content-length")
+    # It must be passed on even if `connection` names it.
     dropped.discard(b"transfer-encoding")
     return [(name, value) for name, value in headers if name not in dropped]
 
 
 async def _next(http: h11.Connection, streams: Streams) -> Any:
-    while (event := http.next_event()) is h11.NEED_DATA:
-        http.receive_data(await streams[0].read(READ_BYTES))
+    """The next event of a connection, which is read for it as far as needed."""
+    reader, _ = streams
+    event = http.next_event()
+    while event is h11.NEED_DATA:
+        http.receive_data(await reader.read(READ_BYTES))
+        event = http.next_event()
     return event
 
 
@@ -352,7 +396,9 @@ async def _send(
     streams: Streams,
     event: Any,
 ) -> None:
+    """Write an event to a connection, and wait until most of it was taken."""
     data = cast("bytes | None", http.send(event))
     if data:
-        streams[1].write(data)
-        await streams[1].drain()
+        _, writer = streams
+        writer.write(data)
+        await writer.drain()

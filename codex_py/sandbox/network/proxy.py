@@ -1,7 +1,7 @@
-"""The proxy of a session: one thread, which serves the commands that may reach only some hosts.
+"""Runs the proxy of a session: a thread that serves the commands that may reach only some hosts.
 
-Each such command has a network of its own, with nothing in it but a port at which it finds the
-proxy. The launcher of the command listens there, and passes the listening socket to us: see
+Each such command has a network of its own, in which there is only a port at which it finds the
+proxy. The launcher of the command listens there, and passes the listening socket to us; see
 `sandbox.child.network`. So no process outside of the command can reach the port, and we know which
 command asks.
 """
@@ -26,7 +26,7 @@ start with it."""
 
 
 class NetworkProxy:
-    """The proxy. It starts with the first `address`, and again after `close`."""
+    """The proxy. It starts at the first call of `address`, and again after `close`."""
 
     def __init__(self, report: NetworkReport) -> None:
         self._report = report
@@ -36,19 +36,12 @@ class NetworkProxy:
     def address(self, rules: DomainRules) -> str:
         """The abstract socket at which the proxy awaits launchers of commands with these rules."""
         if self._thread is None:
-            self._server = Server(self._report)
-            started: Future[asyncio.AbstractEventLoop] = Future()
-            run = self._server.run(started.set_result)
-            self._thread = threading.Thread(
-                target=lambda: asyncio.run(run), name="network proxy", daemon=True
-            )
-            self._thread.start()
-            self._loop = started.result()
+            self._thread = self._started_thread()
         if rules not in self._addresses:
-            listening = socket.socket(socket.AF_UNIX)
-            # An abstract socket has no file, which a kill would leave behind. Only the same user
-            # may connect.
+            # An abstract socket has no file that a kill would leave behind. `Server` accepts only
+            # processes of the same user.
             name = f"codex-py-{os.urandom(_NAME_BYTES).hex()}"
+            listening = socket.socket(socket.AF_UNIX)
             listening.bind(f"\0{name}")
             listening.listen(_BACKLOG)
             listening.setblocking(False)
@@ -56,12 +49,23 @@ class NetworkProxy:
             self._addresses[rules] = name
         return self._addresses[rules]
 
-    def direct_hosts(self, rules: DomainRules) -> tuple[str, ...]:
-        """The spellings of the loopback address by which a command means its own servers.
+    def _started_thread(self) -> threading.Thread:
+        """Start the thread, and wait until its server runs."""
+        self._server = Server(self._report)
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        run = self._server.run(started.set_result)
+        thread = threading.Thread(
+            target=lambda: asyncio.run(run), name="network proxy", daemon=True
+        )
+        thread.start()
+        self._loop = started.result()
+        return thread
 
-        The loopback interface of a command is its own, so the command reaches no server of the
-        machine without the proxy. A spelling that the rules open leads to the machine instead,
-        through the proxy.
+    def direct_hosts(self, rules: DomainRules) -> tuple[str, ...]:
+        """The spellings of the loopback address by which a command reaches its own servers.
+
+        A command has its own loopback interface, and reaches the servers of the machine only
+        through the proxy. A spelling that the rules open leads there instead.
         """
         return tuple(host for host in _LOOPBACK if not opens(rules, host))
 

@@ -1,7 +1,5 @@
-"""Serves the commands of a session.
-
-Takes their listening sockets from the launchers, and accepts the connections to these.
-"""
+"""Serves the commands of a session: takes the sockets at which they find the proxy from their
+launchers, and accepts the connections."""
 
 import asyncio
 import os
@@ -23,21 +21,30 @@ from codex_py.sandbox.network.tunnel import serve_socks
 _MAX_CONNECTIONS: Final = 256
 """The most connections of one command. Each takes two descriptors of this process."""
 _SOCKS: Final = b"\5"
+"""The first byte of a SOCKS connection."""
 _WAIT_S: Final = 0.1
 
 
 class _Ended(Exception):
-    pass
+    """Ends a task group."""
 
 
 class Server:
-    """The server. `report`: gets the blocked connections, and bugs."""
+    """Serves commands in one loop.
+
+    Args:
+        report: gets the blocked connections, and bugs.
+    """
 
     def __init__(self, report: NetworkReport) -> None:
         self._report = report
 
     async def run(self, started: Callable[[asyncio.AbstractEventLoop], None]) -> None:
-        """Serve until `stop`. `started`: gets the loop in which to call the other methods."""
+        """Serve until `stop`.
+
+        Args:
+            started: called with the loop in which the other methods must be called.
+        """
         self._stop = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -48,6 +55,7 @@ class Server:
             pass
 
     def stop(self) -> None:
+        """End all connections, and `run`."""
         self._stop.set()
 
     def begin(self, listening: socket.socket, rules: DomainRules) -> None:
@@ -55,6 +63,7 @@ class Server:
         self._group.create_task(self._launchers(listening, rules))
 
     async def _launchers(self, listening: socket.socket, rules: DomainRules) -> None:
+        """Accept launchers, and serve the command of each."""
         with listening:
             while True:
                 link = await _accepted(listening)
@@ -63,17 +72,11 @@ class Server:
 
     async def _serve_command(self, link: socket.socket, rules: DomainRules) -> None:
         """Serve a command for as long as one of its processes holds the other end of the link."""
-        loop = asyncio.get_running_loop()
-        ready = loop.create_future()
         with link:
             if _user_of(link) != os.geteuid():
                 return
             link.setblocking(False)
-            loop.add_reader(link, lambda: ready.done() or ready.set_result(None))
-            try:
-                await ready
-            finally:
-                loop.remove_reader(link)
+            await _readable(link)
             call_id, given, _, _ = socket.recv_fds(link, MAX_ID_BYTES, 1)
             if not given:
                 # The launcher has failed.
@@ -86,14 +89,31 @@ class Server:
                 try:
                     async with asyncio.TaskGroup() as group:
                         group.create_task(_accept(listening, gate))
-                        with suppress(OSError):
-                            await loop.sock_recv(link, 1)
+                        await _end_of(link)
                         raise _Ended
                 except* _Ended:
                     pass
 
 
+async def _readable(link: socket.socket) -> None:
+    """Wait until a socket has data, or has ended."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(link, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(link)
+
+
+async def _end_of(link: socket.socket) -> None:
+    """Wait until no process holds the other end of a link, on which nothing more is sent."""
+    with suppress(OSError):
+        await asyncio.get_running_loop().sock_recv(link, 1)
+
+
 async def _accept(listening: socket.socket, gate: ConnectionGate) -> None:
+    """Accept the connections of a command, and serve each in a task."""
     room = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     async def serve(connection: socket.socket) -> None:
@@ -114,14 +134,18 @@ async def _accept(listening: socket.socket, gate: ConnectionGate) -> None:
 
 
 async def _accepted(listening: socket.socket) -> socket.socket:
+    """Wait for the next connection."""
+    loop = asyncio.get_running_loop()
     while True:
         with suppress(OSError):
-            return (await asyncio.get_running_loop().sock_accept(listening))[0]
+            connection, _ = await loop.sock_accept(listening)
+            return connection
         # No descriptors are left for now.
         await asyncio.sleep(_WAIT_S)
 
 
 async def _serve_connection(connection: socket.socket, gate: ConnectionGate) -> None:
+    """Serve a connection as a SOCKS or an HTTP proxy, by its first byte."""
     client = await asyncio.open_connection(sock=connection)
     reader, writer = client
     try:
@@ -138,7 +162,7 @@ async def _serve_connection(connection: socket.socket, gate: ConnectionGate) -> 
 
 
 async def _told(serving: Coroutine[Any, Any, None], report: NetworkReport) -> None:
-    """Report a bug. It costs only this connection, or this command its network."""
+    """Await a task, and report a bug in it, so that all others continue."""
     try:
         await serving
     except Exception as error:  # noqa: BLE001
@@ -148,6 +172,6 @@ async def _told(serving: Coroutine[Any, Any, None], report: NetworkReport) -> No
 def _user_of(link: socket.socket) -> int:
     """The id of the user at the other end."""
     size = struct.calcsize("3i")
-    return struct.unpack(
-        "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    )[1]
+    data = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    _process, user, _group = struct.unpack("3i", data)
+    return user
