@@ -96,6 +96,8 @@ class Agent(Generic[OutputT]):
         """
         if isinstance(extensions, Iterator):
             extensions = tuple(cast("Iterator[Feature]", extensions))
+        if isinstance(tools, Iterator):
+            tools = tuple(cast("Iterator[Callable[..., Any]]", tools))
         check_arguments(
             {
                 "model": model,

@@ -68,6 +68,11 @@ class AgentSetup:
                     home.mkdir(mode=0o700, parents=True, exist_ok=True)
                 except OSError as error:
                     raise ConfigError(f"`home`: {home}: {error.strerror}") from error
+                except ValueError as error:
+                    # It has a null character, or a lone surrogate.
+                    raise ConfigError(
+                        f"`home`: {str(home)!r} cannot be a folder"
+                    ) from error
                 environment["CODEX_HOME"] = str(home)
             config = load_config(
                 cwd=self.cwd,

@@ -71,9 +71,11 @@ def _flag(value: Any) -> str | None:
 
 
 def _functions(value: Any) -> str | None:
-    if _is_series(value):
-        return None
-    return f"is a sequence of functions: tools=[function], not {_type(value)}"
+    if not _is_series(value):
+        return f"is a sequence of functions: tools=[function], not {_type(value)}"
+    if None in value:
+        return "has None, which is no function"
+    return None
 
 
 def _features(value: Any) -> str | None:

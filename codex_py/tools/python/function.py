@@ -119,8 +119,12 @@ def tool(
 
     Raises:
         TypeError: `function` is not a function, has no usable name, or has parameters that cannot
-            be named or described in a call.
+            be named or described in a call; or an option has another type.
     """
+    _check_option("name", name, str | None, "a text")
+    _check_option("description", description, str | None, "a text")
+    _check_option("needs_approval", needs_approval, bool, "True or False")
+    _check_option("parallel", parallel, bool, "True or False")
     if function is None:
         wanted = {"name": name, "description": description}
         return partial(tool, **wanted, needs_approval=needs_approval, parallel=parallel)
@@ -146,6 +150,13 @@ def tool(
         schema = arguments_schema(name, parameters.values(), about)
     spec = FunctionSpec(name, text if description is None else description, schema)
     return PythonFunction(function, spec, parameters, needs_approval, parallel)
+
+
+def _check_option(
+    option: str, value: object, kind: type | types.UnionType, due: str
+) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"`{option}` of a tool is {due}, not {value!r}")
 
 
 def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:

@@ -650,6 +650,12 @@ def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         Agent(FakeModel("hi"), home=tmp_path / "file").run_sync("x")
 
 
+@pytest.mark.parametrize("home", ["a\0b", "\ud800"])
+def test_a_home_that_no_folder_can_be_is_told(home: str) -> None:
+    with pytest.raises(ConfigError, match=r"`home`: '.*' cannot be a folder"):
+        Agent(FakeModel("hi"), home=home).run_sync("x")
+
+
 def test_mistakes_are_told_when_the_agent_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`cwd`: there is no folder 'nowhere'"):
         Agent(cwd="nowhere")

@@ -40,6 +40,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tools": "stock"}, "`tools` is a sequence of functions: tools=[function], not"),
     ({"tools": {"stock": stock}}, "`tools` is a sequence of functions"),
     ({"tools": None}, "`tools` is a sequence of functions: tools=[function], not None"),
+    ({"tools": [stock, None]}, "`tools` has None, which is no function"),
     ({"extensions": feature}, "`extensions` is a sequence of features"),
     ({"extensions": None}, "`extensions` is a sequence of features"),
     ({"extensions": "feature"}, "`extensions` is a sequence of features"),

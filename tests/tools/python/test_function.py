@@ -240,3 +240,28 @@ def test_plain_functions_are_described_without_pydantic() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"False f\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"name": 5}, "`name` of a tool is a text, not 5"),
+        ({"name": b"x"}, "`name` of a tool is a text, not b'x'"),
+        ({"description": 5}, "`description` of a tool is a text, not 5"),
+        (
+            {"needs_approval": "no"},
+            "`needs_approval` of a tool is True or False, not 'no'",
+        ),
+        (
+            {"needs_approval": None},
+            "`needs_approval` of a tool is True or False, not None",
+        ),
+        ({"parallel": 1}, "`parallel` of a tool is True or False, not 1"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_when_it_is_given(
+    options: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        tool(**options)
+    assert str(caught.value) == told
