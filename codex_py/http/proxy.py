@@ -22,6 +22,8 @@ _BETWEEN_ENTRIES = r"[,;\s]+"
 
 @frozen
 class Proxies:
+    """The proxies of one environment."""
+
     by_scheme: Mapping[str, tuple[str, str]]
     """Maps `http`, `https` and `all` to the name of the variable and its unchecked value."""
     exempt: tuple[str, ...]

@@ -23,7 +23,7 @@ from codex_py.http.encoding import (
     is_packed,
     unreadable,
 )
-from codex_py.http.http1 import Head, body_of, request_head, split_head
+from codex_py.http.http1 import Body, Head, body_of, request_head, split_head
 from codex_py.http.proxy import ProxyTransport, proxies_from
 
 _KEEP_S = 60.0
@@ -211,20 +211,6 @@ class BulkTransport(httpx.AsyncBaseTransport):
             connection.close()
             raise
 
-        async def content() -> AsyncIterator[bytes]:
-            if first:
-                piece = body.feed(first)
-                if piece:
-                    yield piece
-            while not body.done:
-                data = await connection.read(read_s)
-                if not data:
-                    body.end()
-                    return
-                piece = body.feed(data)
-                if piece:
-                    yield piece
-
         def release() -> None:
             is_done = body.done and not body.rest and head.keeps_connection
             if is_done and connection.is_fresh and origin not in self._kept:
@@ -232,11 +218,32 @@ class BulkTransport(httpx.AsyncBaseTransport):
             else:
                 connection.close()
 
-        return httpx.Response(
-            head.status,
-            headers=head.headers,
-            stream=_ResponseStream(content(), release),
-        )
+        content = _content(connection, body, first, read_s)
+        stream = _ResponseStream(content, release)
+        return httpx.Response(head.status, headers=head.headers, stream=stream)
+
+
+async def _content(
+    connection: Connection, body: Body, first: bytes, timeout_s: float | None
+) -> AsyncIterator[bytes]:
+    """Read the content of a body, as it arrives. `first`: bytes that were read with the head.
+
+    Raises:
+        httpx.TransportError: the connection broke, nothing came for `timeout_s` seconds, or the
+            body is cut short.
+    """
+    if first:
+        piece = body.feed(first)
+        if piece:
+            yield piece
+    while not body.done:
+        data = await connection.read(timeout_s)
+        if not data:
+            body.end()
+            return
+        piece = body.feed(data)
+        if piece:
+            yield piece
 
 
 def _connect_words(error: OSError, scheme: str) -> str:

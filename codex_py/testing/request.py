@@ -88,7 +88,10 @@ def _answered_call(part: Mapping[str, Any]) -> Any:
     kind = part.get("type") or part.get("role")
     if kind not in _IS_ANSWER:
         return None
-    return part.get("call_id") or part.get("tool_call_id") or part.get("tool_use_id")
+    for name in ("call_id", "tool_call_id", "tool_use_id"):
+        if part.get(name):
+            return part[name]
+    return None
 
 
 def read_request(reader: BufferedReader) -> RecordedRequest | None:

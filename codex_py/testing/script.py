@@ -67,7 +67,7 @@ class ScriptedModel:
         self._rules = rules or Rules()
         self._check_calls = check_calls
         self._check_prefix = check_prefix
-        self._models = {"data": [{"id": model, "object": "model"} for model in models]}
+        self._models = [{"id": model, "object": "model"} for model in models]
         self._each_thread = each_thread
         self._watch = watch
         self._lock = threading.Lock()
@@ -135,8 +135,9 @@ class ScriptedModel:
     ) -> RenderedReply:
         """Answer a request that is no POST."""
         is_list = request.method == "GET" and path.endswith("/models")
-        if is_list and self._models["data"]:
-            return RenderedReply(Reply(body=json.dumps(self._models).encode()))
+        if is_list and self._models:
+            body = json.dumps({"data": self._models})
+            return RenderedReply(Reply(body=body.encode()))
         if "upgrade" in request.headers:
             return _error(errors, 426, "no WebSockets here")
         return _error(errors, 404, "nothing here")

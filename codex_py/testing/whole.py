@@ -24,9 +24,10 @@ def whole_reply(reply: Reply, path: str) -> Reply:
     for event in events:
         error = _error(event)
         if error is not None:
-            return replace(reply, status=500, body=json.dumps(error).encode())
-    whole = _WHOLE[path](events)
-    return replace(reply, body=json.dumps(whole).encode())
+            body = json.dumps(error)
+            return replace(reply, status=500, body=body.encode())
+    body = json.dumps(_WHOLE[path](events))
+    return replace(reply, body=body.encode())
 
 
 def _events(reply: Reply) -> list[Event]:

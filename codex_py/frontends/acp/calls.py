@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from codex_py.app.export.entries import Text, entries
+from codex_py.app.export.entries import ExportEntry, Text, entries
 from codex_py.app.export.markdown import fenced
 from codex_py.app.views.diffs import DiffLine, read_diff
 from codex_py.app.views.item_text import agent_verb, script_of
@@ -49,16 +49,14 @@ def shown_call(
         is_known: the call was shown before; the diffs of a patch that went well are not repeated.
     """
     (entry,) = entries([item])
-    has_failed = entry.failed
-    if getattr(item, "status", None) in {"failed", "declined"}:
-        has_failed = True
     texts = [part for part in entry.parts if isinstance(part, Text)]
     content = [text_content(_markdown(text)) for text in texts]
+    status = _status(item, entry, is_done=is_done)
     match item:
         case event_items.FileChange():
             paths = [cwd / change.path for change in item.changes]
             fields = _files(paths, cwd, _patch_kind(item))
-            if has_failed or not is_known:
+            if status == "failed" or not is_known:
                 diffs = _diffs(item.files, item.diff, paths, cwd)
                 fields["content"] = [*diffs, *content]
         case event_items.CommandExecution():
@@ -68,10 +66,7 @@ def shown_call(
                 fields["content"] = content
                 fields["rawOutput"] = {"exit_code": item.exit_code}
         case event_items.McpToolCall():
-            if item.tool == "view_image":
-                kind = "read"
-            else:
-                kind = "other"
+            kind = "read" if item.tool == "view_image" else "other"
             fields = _call(f"{item.server}.{item.tool}", kind, item.arguments)
             if is_done:
                 fields["content"] = content
@@ -80,13 +75,7 @@ def shown_call(
             kind = _KINDS.get(item.type, "other")
             fields = _call(title, kind, None)
             fields["content"] = content
-    if not is_done:
-        fields["status"] = "in_progress"
-    elif has_failed:
-        fields["status"] = "failed"
-    else:
-        fields["status"] = "completed"
-    return fields
+    return {**fields, "status": status}
 
 
 def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
@@ -120,6 +109,16 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
     if request.agent:
         fields["title"] = f"{request.agent}: {fields['title']}"
     return {**fields, "content": content}
+
+
+def _status(item: event_items.ThreadItem, entry: ExportEntry, *, is_done: bool) -> str:
+    """The status of a call, in ACP's words."""
+    if not is_done:
+        return "in_progress"
+    own = getattr(item, "status", None)
+    if entry.failed or own in {"failed", "declined"}:
+        return "failed"
+    return "completed"
 
 
 def _patch_kind(item: event_items.FileChange) -> str:

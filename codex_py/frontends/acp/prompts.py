@@ -36,6 +36,8 @@ _OWN: Final[Mapping[str, tuple[str, str]]] = {
 
 @frozen
 class EditorPrompt:
+    """A prompt of a client, and the way to run it."""
+
     said: str
     """The text that the user typed, with links in their places."""
     context: str = ""

@@ -46,9 +46,8 @@ def rpc_error(error: CodexError) -> RpcError:
             code = INVALID_PARAMS
         case _:
             code = INTERNAL_ERROR
-    return RpcError(
-        code, str(error), {"code": error.code, "retryable": error.retryable}
-    )
+    data = {"code": error.code, "retryable": error.retryable}
+    return RpcError(code, str(error), data)
 
 
 class EditorSession(HostedThread):

@@ -1,7 +1,7 @@
 """Reads stored threads in the format of Codex: the facts about each, and its turns."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -136,17 +136,9 @@ def _turn(
             shown.append(data)
     if not shown and not begun:
         return None
-    if turn_id == running:
-        status = "inProgress"
-    elif ended:
-        status = "completed"
-    elif "turn_aborted" in found:
-        status = "interrupted"
-    elif begun:
-        status = "failed"
-    else:
-        # The file does not say where turns begin and end.
-        status = "completed"
+    status = "inProgress"
+    if turn_id != running:
+        status = _status(found)
     return turn_data(
         turn_id,
         status,
@@ -155,6 +147,19 @@ def _turn(
         startedAt=begun.get("started_at"),
         durationMs=ended.get("duration_ms"),
     )
+
+
+def _status(found: Container[str]) -> str:
+    """The status of a turn that has ended. `found`: the types of the events about it."""
+    if "task_complete" in found:
+        return "completed"
+    if "turn_aborted" in found:
+        return "interrupted"
+    if "task_started" in found:
+        # We ended in the middle of the turn.
+        return "failed"
+    # The file does not say where turns begin and end.
+    return "completed"
 
 
 def _turn_event(item: EncodedItem) -> Mapping[str, Any]:
@@ -174,8 +179,7 @@ def _matching(
     folder = ARCHIVED_SESSIONS if asked.archived else SESSIONS
     rows = recent_sessions(home, cwd=None, folder=folder)
     if asked.sort_key == "created_at":
-        by_start = sorted(rows, key=lambda row: row[1].timestamp, reverse=True)
-        rows = iter(by_start)
+        rows = iter(sorted(rows, key=_started, reverse=True))
     if asked.sort_direction == "asc":
         rows = reversed(list(rows))
     folders = asked.cwd
@@ -197,6 +201,11 @@ def _matching(
             if word not in f"{name}\n{prompt}".casefold():
                 continue
         yield path, meta, modified_ns
+
+
+def _started(row: tuple[Path, SessionMeta, int]) -> str:
+    _, meta, _ = row
+    return meta.timestamp
 
 
 def _stored(

@@ -374,15 +374,17 @@ def _change(path: str, kind: str, file: ShownFile) -> Fields:
 
     `file`: the file's part of the diff.
     """
-    if kind != "update":
+    change: Fields = {"type": kind}
+    if kind == "update":
+        diff = written_hunks(file.hunks).decode(errors="replace")
+        change["move_path"] = None
+        if file.moved_to:
+            folder = path.removesuffix(file.path)
+            change["move_path"] = folder + file.moved_to
+    else:
         lines = [f"{line.text}\n" for line in file.lines if line.sign in "+-"]
-        return {"path": path, "kind": {"type": kind}, "diff": "".join(lines)}
-    moved_to = None
-    if file.moved_to:
-        folder = path.removesuffix(file.path)
-        moved_to = folder + file.moved_to
-    diff = written_hunks(file.hunks).decode(errors="replace")
-    return {"path": path, "kind": {"type": kind, "move_path": moved_to}, "diff": diff}
+        diff = "".join(lines)
+    return {"path": path, "kind": change, "diff": diff}
 
 
 def _server_call(item: event_items.McpToolCall) -> Fields:

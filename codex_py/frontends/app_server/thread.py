@@ -103,7 +103,7 @@ class ServedThread(HostedThread):
             self._texts = texts
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)
-        asking = Questions(self._rpc, lambda: (self.id, self.feed), self.notify)
+        asking = Questions(self._rpc, self._running, self.notify)
         opening = open_session(
             self.config,
             self.options,
@@ -208,6 +208,10 @@ class ServedThread(HostedThread):
             self._held.append(_Notification(method, params, is_live))
         else:
             self._rpc.notify(method, params, is_live=is_live)
+
+    def _running(self) -> tuple[str, TurnFeed | None]:
+        """The id of the thread, and the running turn; see `Questions`."""
+        return self.id, self.feed
 
     async def _turn(
         self, work: Coroutine[Any, Any, object], started: asyncio.Future[str]

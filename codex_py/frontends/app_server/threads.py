@@ -61,7 +61,8 @@ class Threads:
     async def start(self, asked: params.ThreadStart) -> Fields:
         options = replace(self._options, ephemeral=asked.ephemeral)
         thread = self._new(options)
-        await thread.open(asked.cwd or ".", asked.table(), asked.texts)
+        cwd = asked.cwd or "."
+        await thread.open(cwd, asked.table(), asked.texts)
         return await self._started(thread, turns=False)
 
     async def resume(self, asked: params.ThreadResume) -> Fields:

@@ -107,7 +107,8 @@ def start_reading(
     # Marked as running, so that nobody can cancel it.
     reading.set_running_or_notify_cancel()
     # A daemon: a pool would wait at exit for input that may never end.
-    threading.Thread(target=settle, name="stdin", daemon=True).start()
+    thread = threading.Thread(target=settle, name="stdin", daemon=True)
+    thread.start()
     return reading
 
 

@@ -101,7 +101,8 @@ class HumanText:
                 spent = uncached + usage.output_tokens
                 self._line(f"{self._style('dim', 'tokens used')}\n{spent:,}")
                 if denied is not None:
-                    self._line(self._style("yellow", printable(denied_line(denied))))
+                    line = printable(denied_line(denied))
+                    self._line(self._style("yellow", line))
             case _:
                 pass
 

@@ -74,9 +74,9 @@ class _ReviewWork:
         assert reviews is not None
         self._reviews = reviews
         # `--fail-on p1` names a priority; 0 is the highest one.
-        priorities = [kind for kind in self._arguments.fail_on if kind.startswith("p")]
-        lowest = max((int(kind[1]) for kind in priorities), default=None)
-        prompt = reviews.begin(target, fail_on=lowest)
+        named = [kind for kind in self._arguments.fail_on if kind.startswith("p")]
+        priorities = [int(kind[1]) for kind in named]
+        prompt = reviews.begin(target, fail_on=max(priorities, default=None))
         return await session.run_turn(prompt)
 
     def answer(self, result: TurnResult) -> str | None:

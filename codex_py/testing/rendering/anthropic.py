@@ -50,6 +50,8 @@ _STATUS_TYPES = {
 
 
 class AnthropicStream(Rendering):
+    """Renders a message of Anthropic's API."""
+
     def __init__(
         self, request: Mapping[str, Any], events: Iterable[Event], *, secret: str
     ) -> None:

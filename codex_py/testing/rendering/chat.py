@@ -15,6 +15,8 @@ _ENDS = {"response.completed", "response.incomplete"}
 
 
 class ChatStream(Rendering):
+    """Renders a response of Chat Completions."""
+
     def __init__(self, request: Mapping[str, Any]) -> None:
         """`request`: the body of the request."""
         super().__init__()
