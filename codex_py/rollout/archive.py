@@ -1,10 +1,11 @@
 """Archives, restores and deletes sessions as Codex does, each with its subagents.
 
-The archive is the folder `archived_sessions` of the home. Every thread is locked meanwhile, so none of them is in use.
-The session itself comes last: if the work is interrupted, the same command completes it.
+The archive is the folder `archived_sessions` of the home. All these threads are locked for the time,
+so that none is in use. The session itself comes last: if the work is interrupted, the same command
+completes it.
 
 Codex finds sessions by the paths in its SQLite database, and 0.169 would report a moved session as
-missing. The database is therefore changed too.
+missing. So the database is changed too.
 """
 
 import os
@@ -23,14 +24,18 @@ from codex_py.rollout.writer import ThreadLock
 
 _DATE = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 _DATABASE_S = 2
+"""The time to wait for a database that is in use."""
 _MOVED = (
     "UPDATE threads SET rollout_path = ?, archived = ?, archived_at = ? WHERE id = ?"
 )
 
 
 def archive(home: Path, thread_id: str) -> None:
-    """Move a session to the archive. Raises a `SessionError` if it is in use or a file cannot be
-    moved."""
+    """Move a session to the archive.
+
+    Raises:
+        SessionError: it is in use, or a file cannot be moved.
+    """
     with _family(home, thread_id, SESSIONS) as members:
         for member, paths in members.items():
             for path in paths:
@@ -39,7 +44,7 @@ def archive(home: Path, thread_id: str) -> None:
 
 
 def unarchive(home: Path, thread_id: str) -> None:
-    """Move a session back, and make it the most recent one. Raises as `archive` does."""
+    """Move a session back, and make it the most recent one. Raises the same as `archive`."""
     with _family(home, thread_id, ARCHIVED_SESSIONS) as members:
         for member, paths in members.items():
             for path in paths:
@@ -58,10 +63,12 @@ def delete(home: Path, thread_id: str) -> None:
     """
     with _family(home, thread_id, SESSIONS, ARCHIVED_SESSIONS) as members:
         for other in metas_with(home, b'"history_base"'):
-            base = other.history_base
-            if base is not None and base[0] in members and other.id not in members:
+            if other.history_base is None or other.id in members:
+                continue
+            original, _ = other.history_base
+            if original in members:
                 raise SessionError(
-                    f"session {base[0]} cannot be deleted: session {other.id} begins with a part of it;"
+                    f"session {original} cannot be deleted: session {other.id} begins with a part of it;"
                     f" delete that one first, or archive this one"
                 )
         for member, paths in members.items():
@@ -75,20 +82,25 @@ def delete(home: Path, thread_id: str) -> None:
 def _family(
     home: Path, thread_id: str, *folders: str
 ) -> Generator[Mapping[str, Sequence[Path]]]:
-    """Lock a thread and its subagents at all depths. Yields their files in the folders, the
-    thread's own last."""
+    """Lock a thread and its subagents at all depths.
+
+    Yields the files that they have in the folders, by thread id; the thread itself comes last.
+    """
     children: dict[str | None, list[str]] = {}
     for meta in metas_with(home, b'"parent_thread_id"'):
         children.setdefault(meta.parent_id, []).append(meta.id)
+    # Grows while it is gone through.
     members = [thread_id]
     for member in members:
-        members += (child for child in children.get(member, ()) if child not in members)
+        found = children.get(member, ())
+        members += [child for child in found if child not in members]
     try:
         with ExitStack() as locks:
             for member in members:
                 locks.callback(ThreadLock(home, member).release)
             yield {
-                id_: [*files_of_thread(home, id_, folders)] for id_ in reversed(members)
+                member: list(files_of_thread(home, member, folders))
+                for member in reversed(members)
             }
     except OSError as error:
         raise SessionError(
@@ -99,13 +111,17 @@ def _family(
 def _move(
     home: Path, member: str, path: Path, place: Path, archived_at: int | None = None
 ) -> None:
+    """Move a file of a thread.
+
+    Args:
+        archived_at: the time, in seconds since the epoch; None if it leaves the archive.
+    """
     make_private(place.parent)
     if place.exists():
         raise SessionError(f"{path} cannot be moved: {place} is there already")
     path.rename(place)
-    _tell_codex(
-        home, _MOVED, str(place), int(archived_at is not None), archived_at, member
-    )
+    is_archived = archived_at is not None
+    _tell_codex(home, _MOVED, str(place), int(is_archived), archived_at, member)
 
 
 def _tell_codex(
@@ -115,14 +131,13 @@ def _tell_codex(
 ) -> None:
     """Change every database `state_N.sqlite`; N is the number of Codex's schema.
 
-    The session files are authoritative: a database that is not as expected, or is in use for long,
-    is left unchanged.
+    The session files are authoritative: a database that is not as expected, or stays in use, is left
+    unchanged.
     """
     for path in home.glob("state_*.sqlite"):
+        # `mode=rw` does not create a database that has just been removed.
+        address = f"{path.as_uri()}?mode=rw"
         with suppress(sqlite3.Error):
-            # `mode=rw` of the URI does not create a database that has just been removed.
-            found = sqlite3.connect(
-                f"{path.as_uri()}?mode=rw", timeout=_DATABASE_S, uri=True
-            )
+            found = sqlite3.connect(address, timeout=_DATABASE_S, uri=True)
             with closing(found) as database, database:
                 database.execute(statement, values)

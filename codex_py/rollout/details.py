@@ -1,5 +1,8 @@
-"""Reads the settings, prompts, usage and changed files of a session, its token usage for each turn,
-and its largest tool outputs. It reads line by line: the file may be larger than memory."""
+"""Reads facts about a session: its settings, prompts and changed files; its token usage for each turn,
+and its largest tool outputs.
+
+Files are read line by line, because they may be larger than memory.
+"""
 
 import re
 from collections.abc import Mapping
@@ -21,6 +24,7 @@ from codex_py.rollout.records import read_token_count
 
 _DIFFED: Final = re.compile(r'^diff --git .* "?b/(.*?)"?$', re.MULTILINE)
 _LARGEST = 5
+"""The number of outputs that are kept."""
 
 
 @frozen
@@ -36,7 +40,7 @@ class SessionDetails:
 
 
 def read_details(path: Path) -> SessionDetails:
-    """Read the details of a session. Raises a `SessionError` as `ThreadLines` does."""
+    """Read the details of a session. Raises the same `SessionError`s as `ThreadLines`."""
     context: Mapping[str, Any] = {}
     prompts: list[str] = []
     usage = Usage()
@@ -57,7 +61,9 @@ def read_details(path: Path) -> SessionDetails:
             } if turns > 0:
                 del prompts[-turns:]
             case "event_msg", {"type": "token_count"} as payload:
-                usage = (read_token_count(payload) or (usage,))[0]
+                usages = read_token_count(payload)
+                if usages is not None:
+                    usage, _ = usages
             case "event_msg", {"type": "patch_applied", "diff": str(diff)}:
                 files |= dict.fromkeys(_DIFFED.findall(diff))
             case "event_msg", {"item": {"type": "FileChange", "changes": changes}}:
@@ -85,9 +91,10 @@ class UsageRow:
     """The tokens that a prompt cost with one model, compactions and subagents included."""
 
     turn: int | None
-    """The number of the prompt from 1, steered and taken-back ones included. None: tokens from
-    before the session was copied."""
+    """The number of the prompt, from 1. Steered prompts and those that were taken back count too.
+    None for the tokens from before the session was copied."""
     prompt: str
+    """The text of the prompt; empty if `turn` is None."""
     model: str | None
     usage: Usage
 
@@ -104,39 +111,46 @@ class LargeOutput:
 @frozen
 class SessionUsage:
     rows: tuple[UsageRow, ...]
-    """The rows, whose sum is the usage of the whole session."""
+    """The rows in the order of their first usage. Their sum is the usage of the whole session."""
     outputs: tuple[LargeOutput, ...] = ()
     """The largest outputs, in descending order."""
 
 
 def read_session_usage(path: Path) -> SessionUsage:
-    """Read the token usage of a session. Raises a `SessionError` as `ThreadLines` does."""
-    reading = _Reading()
+    """Read the token usage of a session. Raises the same `SessionError`s as `ThreadLines`."""
+    reading = _UsageReading()
     for line in ThreadLines(path, {"token_count"}).since():
         if line is not None:
-            reading.take(line.kind, line.payload)
+            reading.add(line.kind, line.payload)
     return SessionUsage(tuple(reading.rows.values()), tuple(reading.outputs))
 
 
-class _Reading:
+class _UsageReading:
+    """Gathers the usage of a session from its lines."""
+
     def __init__(self) -> None:
         self.rows: dict[tuple[int | None, str | None], UsageRow] = {}
+        """The rows by turn and model."""
         self.outputs: list[LargeOutput] = []
         """The largest outputs so far, in descending order."""
         self._calls: dict[str, tuple[str, str]] = {}
+        """The tool and the arguments of each call without an output so far, by id."""
         self._turn = 0
         self._prompt = ""
         self._model: str | None = None
+        """The model of the turn; None before the first turn of this session."""
         self._total = Usage()
 
-    def take(self, kind: str, payload: dict[str, Any]) -> None:
+    def add(self, kind: str, payload: dict[str, Any]) -> None:
+        """Add a line."""
         match kind, payload:
             case "turn_context", {"model": str(model)}:
                 self._model = model
             case "event_msg", {"type": "token_count"}:
                 usages = read_token_count(payload)
                 if usages is not None:
-                    self._count(usages[0])
+                    total, _ = usages
+                    self._count(total)
             case "response_item", _:
                 self._item(payload)
             case _:
@@ -160,6 +174,7 @@ class _Reading:
             self.outputs = nlargest(_LARGEST, self.outputs, key=lambda each: each.size)
 
     def _count(self, total: Usage) -> None:
+        """Add what was spent since the last count to the row of the turn."""
         if total.total_tokens < self._total.total_tokens:
             # Each file of a thread counts from zero.
             self._total = Usage()
@@ -180,13 +195,9 @@ class _Reading:
 
 
 def _arguments(call: dict[str, Any]) -> str:
-    """The command of a call, or else all of its arguments."""
+    """Return the command of a call; for other calls, all arguments."""
     text = text_field(call, "arguments") or text_field(call, "input")
-    arguments = json_object(text) or call.get("action") or {}
-    if isinstance(arguments, dict):
-        fields = cast("dict[str, Any]", arguments)
-    else:
-        fields = {}
+    fields = json_object(text) or object_field(call, "action")
     command = fields.get("cmd", fields.get("command"))
     if isinstance(command, list):
         return " ".join(map(str, cast("list[Any]", command)))

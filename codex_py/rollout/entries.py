@@ -1,5 +1,5 @@
-"""The stored items of a session, their changes by later lines, and the pairing of calls with
-outputs."""
+"""The stored items of a session, and what makes a history of them: later lines that change them, and
+the pairing of calls with outputs."""
 
 import re
 from collections import defaultdict
@@ -24,7 +24,6 @@ from codex_py.protocol.prompts import (
 )
 from codex_py.protocol.response_order import HistoryPlace, in_order
 
-# The output of a call that was never answered, as in Codex.
 _ABORTED: dict[str, dict[str, Any]] = {
     "function_call": {"type": "function_call_output", "output": "aborted"},
     "local_shell_call": {"type": "function_call_output", "output": "aborted"},
@@ -36,15 +35,18 @@ _ABORTED: dict[str, dict[str, Any]] = {
         "tools": [],
     },
 }
-# Codex stores this in items and sends it only to its own service; other providers may refuse the item.
+"""The output of a call that was never answered, by the type of the call, as in Codex."""
 _PRIVATE = "internal_chat_message_metadata_passthrough"
-# JSON can contain half of a surrogate pair. UTF-8 cannot encode it, and providers refuse it.
+"""A field that Codex stores in items and sends only to its own service. Other providers may refuse an
+item that has it."""
 _SURROGATE = re.compile(rb"\\u[dD]")
+"""Matches what may be half of a surrogate pair. JSON can contain it, but UTF-8 cannot encode it, and
+providers refuse it."""
 _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
 # A search for tools that the service ran has no id.
 _WITH_ID = {*_ABORTED, *_OUTPUT_TYPES} - {"tool_search_call", "tool_search_output"}
 
-# Fields without which a provider refuses the whole request.
+# Fields without which a provider refuses the whole request, with their types.
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "message": {"role": (str,), "content": (str, list)},
     "function_call": {"name": (str,), "arguments": (str,)},
@@ -66,9 +68,9 @@ class RolloutEntry:
     texts: tuple[str, ...]
     """The text parts of a message of any other role than the model's."""
     place: HistoryPlace | None = None
-    """The item's place; None: the place of its line, as in the files of other programs."""
+    """The item's place. If None, its place is that of its line, as in the files of other programs."""
     is_damaged: bool = False
-    """True: not a part of the history."""
+    """True if a provider would refuse the item, so that it cannot be a part of the history."""
 
     @classmethod
     def of(
@@ -91,11 +93,12 @@ class RolloutEntry:
         if kind == "local_shell_call":
             # The oldest form has no `call_id` and is answered under its `id`.
             call_id = call_id or payload.get("id")
+        has_id = isinstance(call_id, str) and call_id != ""
         is_damaged = not isinstance(written, str)
-        if kind in _WITH_ID and not (isinstance(call_id, str) and call_id):
+        if kind in _WITH_ID and not has_id:
             is_damaged = True
-        for name, form in _FIELDS.get(kind, {}).items():
-            if not isinstance(payload.get(name), form):
+        for name, types in _FIELDS.get(kind, {}).items():
+            if not isinstance(payload.get(name), types):
                 is_damaged = True
         texts = ()
         if kind == "message" and role != "assistant":
@@ -121,7 +124,7 @@ class RolloutEntry:
 
 
 def context_of(entries: Iterable[RolloutEntry]) -> dict[str, str]:
-    """The last text that begins with each of `CONTEXT_OPENINGS`, by opening."""
+    """Find the last text that begins with each of `CONTEXT_OPENINGS`, by opening."""
     context: dict[str, str] = {}
     for entry in entries:
         for text in entry.texts:
@@ -134,22 +137,27 @@ def context_of(entries: Iterable[RolloutEntry]) -> dict[str, str]:
 def open_call(
     entries: Sequence[RolloutEntry],
 ) -> tuple[RolloutEntry, RolloutEntry] | None:
-    """The only call of the last response without an output, and the output that `paired` gives it.
-    None if several calls, or none, have no output."""
-    response = next(
-        (each.place.response for each in reversed(entries) if each.place), None
-    )
-    found = list(
-        _aborted([e for e in entries if e.place and e.place.response == response])
-    )
+    """Find the only call of the last response that has no output.
+
+    Returns the call and the output that `paired` gives it; None unless there is exactly one such call.
+    """
+    places = [entry.place for entry in entries if entry.place is not None]
+    if not places:
+        return None
+    last = places[-1].response
+    response = [
+        entry
+        for entry in entries
+        if entry.place is not None and entry.place.response == last
+    ]
+    found = list(_aborted(response))
     if len(found) == 1:
         return found[0]
     return None
 
 
 def paired(entries: Sequence[RolloutEntry]) -> list[EncodedItem]:
-    """The items in the order of the history, changed so that every call has exactly one output and every output its
-    call.
+    """Put the items in the order of the history, so that every call has one output, and every output its call.
 
     An output without a call is left out, and so is a repeated call. A call without an output gets
     the output `aborted`, after the other outputs of its response: some providers want all calls of
@@ -178,15 +186,16 @@ def paired(entries: Sequence[RolloutEntry]) -> list[EncodedItem]:
 
 
 def _unpaired(entries: Sequence[RolloutEntry]) -> tuple[set[int], set[int]]:
-    """The indices of the calls without an output; and those of outputs without a call and of
-    repeated calls."""
+    """Find what has no counterpart: the indices of calls without an output; and those of outputs
+    without a call, and of repeated calls."""
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     stray: set[int] = set()
     for index, entry in enumerate(entries):
         if entry.call_id is None:
             continue
         if entry.type in _ABORTED:
-            open_calls[_ABORTED[entry.type]["type"], entry.call_id].append(index)
+            output_type = _ABORTED[entry.type]["type"]
+            open_calls[output_type, entry.call_id].append(index)
         elif entry.type in _OUTPUT_TYPES:
             # Ids may be repeated: the output belongs to the nearest call before it.
             calls = open_calls[entry.type, entry.call_id]
@@ -203,10 +212,10 @@ def _unpaired(entries: Sequence[RolloutEntry]) -> tuple[set[int], set[int]]:
 
 
 def by_response(entries: Iterable[RolloutEntry]) -> Iterator[list[RolloutEntry]]:
-    """Group the entries that have a place by their response. The other entries form groups between
-    these.
+    """Group the entries by their response. Entries without a place form groups between these.
 
-    An item that a damaged line left inside a response is moved after it. A group may be empty.
+    If such an entry is inside a response, because of a damaged line, it is moved after the response.
+    A group may be empty.
     """
     response: list[RolloutEntry] = []
     others: list[RolloutEntry] = []
@@ -225,8 +234,8 @@ def by_response(entries: Iterable[RolloutEntry]) -> Iterator[list[RolloutEntry]]
 
 
 def _in_order(entries: Sequence[RolloutEntry]) -> Iterator[RolloutEntry]:
-    """Put the items of each response in the order of the history. A call without output gets the
-    output `aborted`."""
+    """Put the items of each response in the order of the history. Its calls without an output get
+    the output `aborted`."""
     for group in by_response(entries):
         whole = [*group, *(output for _, output in _aborted(group))]
         placed = [
@@ -241,7 +250,7 @@ def _in_order(entries: Sequence[RolloutEntry]) -> Iterator[RolloutEntry]:
 def _aborted(
     response: Sequence[RolloutEntry],
 ) -> Iterator[tuple[RolloutEntry, RolloutEntry]]:
-    """Each call without an output, and its output `aborted`."""
+    """The calls of a response without an output, each with its output `aborted`."""
     answered = {each.place for each in response if each.type in _OUTPUT_TYPES}
     for each in response:
         if each.place is None or each.call_id is None:
@@ -257,16 +266,15 @@ def _aborted(
 def compacted(
     entries: Sequence[RolloutEntry], payload: Mapping[str, Any]
 ) -> list[RolloutEntry]:
-    """The items after a line of type `compacted`.
+    """Return the items that a line of type `compacted` makes of those before it.
 
     Older programs stored only the summary. It becomes the last message, after the first context and
     the latest prompts that fit.
     """
     replacement = payload.get("replacement_history")
     if isinstance(replacement, list):
-        return [
-            RolloutEntry.of(item) for item in objects(cast("list[Any]", replacement))
-        ]
+        items = objects(cast("list[Any]", replacement))
+        return [RolloutEntry.of(item) for item in items]
     context = takewhile(lambda entry: entry.is_context, entries)
     prompts: list[RolloutEntry] = []
     room = _KEPT_PROMPTS_CHARACTERS
@@ -290,9 +298,13 @@ def compacted(
 def without_last_turns(
     entries: Sequence[RolloutEntry], turns: Any
 ) -> list[RolloutEntry]:
-    """The items before the last `turns` turns. A turn begins with its prompt."""
+    """Return the items before the last `turns` turns. A turn begins with its prompt.
+
+    If there are fewer turns, all are taken back. `turns` may be any JSON value.
+    """
     starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
     count = lenient_integer(turns) or 0
     if count <= 0 or not starts:
         return list(entries)
-    return list(entries[: starts[-min(count, len(starts))]])
+    taken_back = min(count, len(starts))
+    return list(entries[: starts[-taken_back]])

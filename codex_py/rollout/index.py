@@ -22,7 +22,7 @@ from codex_py.rollout.records import (
 
 _LOCK_TIMEOUT_S = 5
 _MAX_LOOKED_AT = 100
-"""Limit on the files that are read to explain why no session was found."""
+"""The number of files that are read to explain why no session was found."""
 _NAMES = "session_index.jsonl"
 _NAMES_LOCK = f"{_NAMES}.lock"
 """The lock for the file with the names of threads, in the home. Codex uses both files too."""
@@ -31,9 +31,9 @@ _NAMES_LOCK = f"{_NAMES}.lock"
 def find_session(
     home: Path, id_or_name: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
 ) -> Path | None:
-    """The file of a thread; None if no file is found.
+    """Find the file of a thread; None if there is none.
 
-    A thread that was taken back to an earlier prompt has several files: the newest counts.
+    If a thread was taken back to an earlier prompt, it has several files: the newest counts.
 
     Args:
         folders: the folders of the home to search, in this order.
@@ -41,16 +41,16 @@ def find_session(
     if is_thread_id(id_or_name):
         return next(files_of_thread(home, id_or_name.lower(), folders), None)
     # Of several threads with one name, the one that was named last counts.
-    named = (
-        id_ for id_, name in reversed(thread_names(home).items()) if name == id_or_name
-    )
-    found = (path for id_ in named for path in files_of_thread(home, id_, folders))
-    return next(found, None)
+    for thread_id, name in reversed(thread_names(home).items()):
+        if name == id_or_name:
+            path = next(files_of_thread(home, thread_id, folders), None)
+            if path is not None:
+                return path
+    return None
 
 
 def require_session(home: Path, id_or_name: str) -> Path:
-    """The file of a thread, as `find_session` finds it. Raises a `SessionError` if no file is
-    found."""
+    """Find the file of a thread as `find_session` does. Raises a `SessionError` if there is none."""
     path = find_session(home, id_or_name)
     if path is None:
         raise SessionError(
@@ -72,8 +72,8 @@ def files_of_thread(
 
 
 def require_active(home: Path, path: Path) -> None:
-    """Raise a `SessionError` if a session file is archived. The text names the command that helps,
-    as in Codex."""
+    """Raise a `SessionError` if a session file is archived. As in Codex, it names the command that
+    helps."""
     if path.is_relative_to(home / ARCHIVED_SESSIONS):
         thread_id = thread_id_of(path.name)
         raise SessionError(
@@ -82,9 +82,10 @@ def require_active(home: Path, path: Path) -> None:
 
 
 def newest_continuation(home: Path, path: Path) -> Path:
-    """The newest file of a thread: the given one, or a file that continues it.
+    """Find the newest file of a thread: the given one, or a file that continues it.
 
-    We continue native files in new files, and Codex may have written to the native file since.
+    This program continues a native file in a new file. Codex may have written to the native file
+    since, so that either may be the newest.
     """
     own = _meta(path)
     if own is None or not own.native:
@@ -95,8 +96,10 @@ def newest_continuation(home: Path, path: Path) -> Path:
         if entry.path == str(path):
             # Older files cannot continue the thread.
             break
-        # The cheap tests come first: hundreds of sessions may be younger.
-        if _modified(entry) <= modified or not _begins_with(entry, own.id.encode()):
+        # Hundreds of sessions may be younger, so the cheap tests come first.
+        if _modified(entry) <= modified:
+            continue
+        if not _begins_with(entry, own.id.encode()):
             continue
         meta = _meta(Path(entry.path))
         if meta is not None and meta.continues_id == own.id:
@@ -106,7 +109,7 @@ def newest_continuation(home: Path, path: Path) -> Path:
 
 
 def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
-    """The file of the first of the `recent_sessions`; None without any."""
+    """Return the file of the first of the `recent_sessions`; None if there are none."""
     for path, _, _ in recent_sessions(home, cwd=cwd):
         return path
     return None
@@ -115,10 +118,9 @@ def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
 def recent_sessions(
     home: Path, *, cwd: Path | None, folder: str = SESSIONS, by_start: bool = False
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
-    """The sessions in a folder of the home, without subagents, each with the time of its last line
-    in ns.
+    """The sessions in a folder of the home, except subagents. The most recently written comes first.
 
-    The most recently written session comes first.
+    Yields the file, the metadata and the time of the last write, in ns since the epoch.
 
     Args:
         cwd: absolute; None for sessions of any directory.
@@ -126,10 +128,12 @@ def recent_sessions(
     """
     newest: dict[str, tuple[int, str]] = {}
     for thread_id, entry in _newest_first(home / folder):
-        # A thread that Codex took back to an earlier prompt has several files: the newest counts.
+        # If Codex took a thread back to an earlier prompt, it has several files: the newest counts.
         if thread_id not in newest:
             newest[thread_id] = (_modified(entry), entry.path)
-    real = "" if cwd is None else os.path.realpath(cwd)
+    real = ""
+    if cwd is not None:
+        real = os.path.realpath(cwd)
     # A session file cannot store a folder name that is not UTF-8 exactly.
     here = {real, well_formed(real)}
     if by_start:
@@ -139,7 +143,7 @@ def recent_sessions(
     for modified, name in found:
         path = Path(name)
         meta = _meta(path)
-        if meta is None or isinstance(meta.source, dict):
+        if meta is None or meta.is_of_subagent:
             continue
         is_wanted = cwd is None or meta.cwd in here
         if is_wanted or os.path.realpath(meta.cwd) in here:
@@ -147,8 +151,10 @@ def recent_sessions(
 
 
 def why_none(home: Path) -> str:
-    """Clauses about the newest session whose folder is gone and the newest damaged file; may be
-    empty."""
+    """Explain why no session was found, in clauses that each begin with a semicolon; may be empty.
+
+    They are about the newest session whose folder is gone, and the newest damaged file.
+    """
     reasons: list[str] = []
     entries = [entry for _, entry in _newest_first(home / SESSIONS)]
     for entry in sorted(entries, key=_modified, reverse=True)[:_MAX_LOOKED_AT]:
@@ -157,11 +163,9 @@ def why_none(home: Path) -> str:
         except SessionError as error:
             reasons.append(str(error))
             break
-        if (
-            not reasons
-            and not isinstance(meta.source, dict)
-            and not os.path.lexists(meta.cwd)
-        ):
+        if reasons or meta.is_of_subagent:
+            continue
+        if not os.path.lexists(meta.cwd):
             reasons.append(
                 f"the folder {meta.cwd} of session {meta.id} does not exist any more"
                 f" (go on with `codex-py resume {meta.id}`, or look with --all)"
@@ -192,19 +196,18 @@ def _begins_with(entry: "os.DirEntry[str]", word: bytes) -> bool:
 def _newest_first(
     folder: Path | str, part: str = "", around: Sequence[str] = ()
 ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """The session files anywhere below a folder with `part` in their name, each as its thread id
-    and its entry.
+    """The session files anywhere below a folder, the most recently started first: paths sort by time.
 
-    The most recently started session comes first: paths sort by time. Links to other folders are
-    followed.
+    Yields the thread id and the entry of each. Links to other folders are followed.
 
     Args:
+        part: a text that the names of the files must contain.
         around: the folder where the search began, and the targets of the links on the way here.
     """
     around = around or [str(folder)]
     try:
         with os.scandir(folder) as found:
-            # This filter finds one of 10,000 files three times as fast.
+            # Filtered at once, one of 10,000 files is found three times as fast.
             entries = [
                 each for each in found if part in each.name or ".jsonl" not in each.name
             ]
@@ -223,7 +226,9 @@ def _newest_first(
                 continue
         if entry.is_dir(follow_symlinks=False):
             yield from _newest_first(entry.path, part, around)
-        elif (thread_id := thread_id_of(entry.name)) is not None and _is_file(entry):
+            continue
+        thread_id = thread_id_of(entry.name)
+        if thread_id is not None and _is_file(entry):
             yield thread_id, entry
 
 
@@ -237,7 +242,7 @@ def _is_file(entry: "os.DirEntry[str]") -> bool:
     try:
         return entry.is_file()
     except OSError:
-        # A link to itself.
+        # The entry is a link to itself.
         return False
 
 
@@ -249,13 +254,13 @@ def _modified(entry: "os.DirEntry[str]") -> int:
 
 
 def _meta(path: Path) -> SessionMeta | None:
-    # A file that cannot be resumed is not offered.
+    """Read the metadata of a file; None for a file that cannot be resumed, and is not offered."""
     with suppress(SessionError):
         return read_meta(path)
 
 
 def thread_names(home: Path) -> dict[str, str]:
-    """The names of threads by id; the most recently named thread comes last."""
+    """Read the names of threads, by id; the most recently named thread comes last."""
     names: dict[str, str] = {}
     try:
         lines = (home / _NAMES).read_bytes().splitlines()
@@ -277,7 +282,7 @@ def thread_names(home: Path) -> dict[str, str]:
 
 
 def forget_name(home: Path, thread_id: str) -> None:
-    """Remove a thread's lines from the index of names. Raises an `OSError`."""
+    """Remove a thread's lines from the index of names. Raises an `OSError` if that fails."""
     path = home / _NAMES
     with locked(home / _NAMES_LOCK, _LOCK_TIMEOUT_S, is_file=True):
         if not path.exists():
@@ -300,13 +305,12 @@ def rename_thread(
     path = home / _NAMES
     try:
         with locked(home / _NAMES_LOCK, _LOCK_TIMEOUT_S, is_file=True):
-            fd = os.open(
-                path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-            )
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            fd = os.open(path, flags, 0o600)
             try:
-                # If the last line was cut off, the new line must not be appended to it.
                 size = os.fstat(fd).st_size
                 line = encode_json(entry) + b"\n"
+                # If the last line was cut off, the new line must not be appended to it.
                 if size > 0 and os.pread(fd, 1, size - 1) != b"\n":
                     line = b"\n" + line
                 os.write(fd, line)

@@ -1,7 +1,8 @@
 """Lists the newest sessions of a home, searches their messages, and previews a session.
 
-A list reads a file lazily and only up to its first prompt: with thousands of sessions, it costs a
-directory walk and one read for each listed session. A search reads files line by line.
+A list reads each file only up to its first prompt, and only when the session is asked for: of
+thousands of sessions, it costs a directory walk and one read for each that is listed. A search reads
+files line by line.
 """
 
 import re
@@ -24,11 +25,12 @@ from codex_py.rollout.lines import lines_with
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 
 _HEAD_BYTES: Final = 1 << 20
-"""The size of the beginning of a file that is searched for the first prompt."""
+"""The bytes at the beginning of a file that are searched for the first prompt."""
 _SHOWN_CHARACTERS: Final = 500
 _SHOWN_PLACES: Final = 3
+"""The number of found messages that are shown of each session."""
 _MAX_MESSAGE_BYTES: Final = 1 << 24
-"""Messages in longer lines are not searched."""
+"""The limit for a line; messages in longer ones are not searched."""
 _MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
 _NOT_SAID: Final = re.compile(
     r"<(\w+)[^<>]*>.*?</\1>|```.*?```|\[Image #\d+\]|(?<!\S)(?:@|\$[A-Za-z])\S*",
@@ -36,8 +38,9 @@ _NOT_SAID: Final = re.compile(
 )
 """The parts of a prompt that are not the user's words: blocks of attached text, pictures, files and
 skills."""
-_SNIPPET: Final = (60, 200)
-"""The numbers of characters to show before and after the start of a found word."""
+_SNIPPET_BEFORE: Final = 60
+_SNIPPET_AFTER: Final = 200
+"""The characters to show before and after the start of a found word."""
 
 
 @frozen
@@ -49,10 +52,10 @@ class SessionSummary:
     preview: str
     """The beginning of the first prompt, on one line; empty if no prompt was found."""
     title: str
-    """The first words in the prompt that are the user's own."""
+    """The first words of that prompt that are the user's own; see `title_of`."""
     created: datetime
     updated: datetime
-    """The time of the last write; UTC."""
+    """The time of the last write, in UTC."""
     cwd: str
     branch: str | None
     model: str | None
@@ -62,7 +65,7 @@ class SessionSummary:
 
     @property
     def fork_mark(self) -> str:
-        """A text such as ` (fork of 01a20664-ee19…)`; empty for a session that is not a fork."""
+        """A text such as ` (fork of 01a20664-ee19…)`; empty if the session is no fork."""
         if self.forked_from:
             return f" (fork of {self.forked_from[:13]}…)"
         return ""
@@ -97,10 +100,9 @@ def list_sessions(
     words = search.casefold().split()
 
     def fits(each: SessionSummary) -> bool:
-        text = "\n".join(
-            filter(None, (each.name, each.preview, each.cwd, each.branch))
-        ).casefold()
-        # Many ids contain a given short number.
+        texts = (each.name or "", each.preview, each.cwd, each.branch or "")
+        text = "\n".join(texts).casefold()
+        # An id has to begin with the word: many ids contain a short number somewhere.
         return all(word in text or each.id.startswith(word) for word in words)
 
     summaries = _summaries(home, cwd, archived=archived, by_start=by_start)
@@ -120,7 +122,7 @@ def search_sessions(
         archived: search archived sessions instead.
     """
     words = [word.casefold() for word in words]
-    # JSON can spell words with other characters in several ways.
+    # JSON can spell other characters in several ways, so only these words can be found in the bytes.
     plain_words = [word for word in words if word.isascii() and word.isalnum()]
     plain = [word.encode() for word in plain_words]
     for summary in _summaries(home, None, archived=archived):
@@ -135,35 +137,47 @@ def search_sessions(
 def _places(
     path: Path, words: Sequence[str], plain: Sequence[bytes]
 ) -> Iterator[PreviewMessage]:
+    """The messages of a file that contain all words, each cut to the place of the first word.
+
+    Args:
+        words: in the form that `casefold` makes.
+        plain: those of the words that can be found in the bytes of a line.
+    """
     with path.open("rb", buffering=1 << 16) as file:
         for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
-            if b'"message"' not in line or not all(
-                map(line.lower().__contains__, plain)
-            ):
+            if b'"message"' not in line:
+                continue
+            data = line.lower()
+            if not all(word in data for word in plain):
                 continue
             message = _message(line)
-            if message is None or not all(
-                map(message.text.casefold().__contains__, words)
-            ):
+            if message is None:
                 continue
-            lines = message.text.splitlines()
-            said = next(
-                (each for each in lines if words[0] in each.casefold()), message.text
-            )
-            at = max(0, said.casefold().find(words[0]))
-            before, behind = _SNIPPET
-            start = max(0, at - before)
-            snippet = said[start : at + behind].strip()
-            if start:
-                snippet = f"…{snippet}"
-            yield PreviewMessage(message.role, snippet)
+            text = message.text.casefold()
+            if all(word in text for word in words):
+                yield PreviewMessage(message.role, _snippet(message.text, words[0]))
+
+
+def _snippet(text: str, word: str) -> str:
+    """Cut the line of a text that contains a word to the place of the word."""
+    lines = text.splitlines()
+    shown = next((line for line in lines if word in line.casefold()), text)
+    at = max(0, shown.casefold().find(word))
+    start = max(0, at - _SNIPPET_BEFORE)
+    snippet = shown[start : at + _SNIPPET_AFTER].strip()
+    if start:
+        return f"…{snippet}"
+    return snippet
 
 
 def _summaries(
     home: Path, cwd: Path | None, *, archived: bool, by_start: bool = False
 ) -> Iterator[SessionSummary]:
+    """Read the sessions one after the other; a file that cannot be read is left out."""
     names = thread_names(home)
-    folder = ARCHIVED_SESSIONS if archived else SESSIONS
+    folder = SESSIONS
+    if archived:
+        folder = ARCHIVED_SESSIONS
     found = recent_sessions(home, cwd=cwd, folder=folder, by_start=by_start)
     for path, meta, modified in found:
         updated = datetime.fromtimestamp(modified / 1e9, UTC)
@@ -187,10 +201,9 @@ def _summaries(
 
 
 def title_of(prompt: str) -> str:
-    """The first words of a prompt that are the user's own, on one line, without mentions and
-    attached texts.
+    """Return the first words of a prompt, on one line, without mentions and attached texts.
 
-    The title of the prompt of `/init` is `/init`.
+    A prompt that has nothing else is its own title. That of `/init` has the title `/init`.
     """
     if prompt.strip() == instruction_text("commands/init.md").strip():
         return "/init"
@@ -205,7 +218,7 @@ def _time(timestamp: str) -> datetime | None:
 
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
-    """The last messages of a session, up to `limit`, oldest first; empty if the file cannot be
+    """Read the last messages of a session, up to `limit`, oldest first; none if the file cannot be
     read."""
     try:
         with path.open("rb") as file:
@@ -227,30 +240,36 @@ class ListedTurn(NamedTuple):
 
 
 def beginning(path: Path) -> tuple[str, str | None]:
-    """The first prompt, or an empty text, and the model of its turn."""
+    """Read the first prompt of a session, and the model of its turn. The prompt is empty if there is
+    none near the beginning."""
     first = next(turn_starts(path, _HEAD_BYTES), ListedTurn(0.0, None, ""))
     return first.prompt, first.model
 
 
 def turn_starts(path: Path, left: float = inf) -> Iterator[ListedTurn]:
-    """The prompts in the first `left` bytes of a session file, taken-back ones included. Raises an
-    `OSError`."""
+    """The prompts in the first `left` bytes of a session file, even if they were taken back.
+
+    Raises an `OSError` if the file cannot be read.
+    """
     model = None
     with path.open("rb") as file:
         for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
             left -= len(line)
-            if b'"turn_context"' in line and (found := _MODEL.search(line)) is not None:
-                model = found[1].decode(errors="replace")
+            if b'"turn_context"' in line:
+                found = _MODEL.search(line)
+                if found is not None:
+                    model = found[1].decode(errors="replace")
             prompt = prompt_of(_item(line))
             if prompt is not None:
                 time = _time(text_field(decode_json(line), "timestamp"))
-                yield ListedTurn(time.timestamp() if time else 0.0, model, prompt.text)
+                seconds = time.timestamp() if time else 0.0
+                yield ListedTurn(seconds, model, prompt.text)
             if left <= 0:
                 break
 
 
 def _message(line: bytes) -> PreviewMessage | None:
-    """The complete prompt or answer in a line; None for other lines."""
+    """Read the prompt or the answer in a line, in full; None for other lines."""
     item = _item(line)
     if item is None:
         return None
@@ -264,7 +283,7 @@ def _message(line: bytes) -> PreviewMessage | None:
 
 
 def _item(line: bytes) -> Any:
-    """The decoded message in a line of a session file; None for other lines."""
+    """Decode the message in a line of a session file; None for other lines."""
     if b'"response_item"' not in line or b'"message"' not in line:
         return None
     try:

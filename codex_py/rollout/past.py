@@ -1,5 +1,5 @@
-"""The prompts of a thread, and of the threads that it was copied from, with the times at which they
-were sent."""
+"""Reads the prompts of a thread, and of the threads that it was copied from, with the times at which
+they were sent."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -21,21 +21,22 @@ class SentPrompt:
     time: float
     """The time of sending, in seconds since the epoch."""
     thread_id: str
-    """The thread in which it was sent."""
+    """The id of the thread in which it was sent."""
     until: float = inf
-    """The time at which that thread was copied. Its later prompts are not in the copy."""
+    """The time at which that thread was copied, in seconds since the epoch. Its later prompts are not
+    in the copy."""
     is_steered: bool = False
-    """True: the prompt was sent into a running turn."""
+    """True if the prompt was sent into a running turn."""
     is_compacted: bool = False
-    """True: a summary replaced the prompt. The model does not see it, and the history cannot be
+    """True if a summary has replaced the prompt. The model does not see it, and the history cannot be
     rolled back to it."""
 
 
 def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPrompt]:
-    """The prompts of a thread that were not taken back, oldest first, steered ones included.
+    """Read the prompts of a thread that were not taken back, oldest first. Steered ones count too.
 
     Args:
-        copies: the threads that were copied from this one. It cannot be a copy of any of them.
+        copies: the ids of threads that were copied from this one, so that this one is no copy of them.
 
     Raises:
         SessionError: a file cannot be read.
@@ -44,10 +45,9 @@ def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPromp
     lines = ThreadLines(path, _EVENTS)
     meta = lines.meta
     has_begun = False
+    origin = None
     if meta.history_base is None:
         origin = meta.forked_from_id
-    else:
-        origin = None
     for line in lines.since():
         match line:
             case None:
@@ -77,24 +77,36 @@ def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPromp
                 pass
         if origin is not None and line.kind != "response_item":
             # The lines before this one were copied, and have the time of the copy.
-            until = _seconds(meta.timestamp)
             threads = {*copies, meta.id}
             file = next(files_of_thread(home_of(path), origin), None)
             if file is not None and origin not in threads:
-                # The original also has the prompts from before its compaction.
-                before = [
-                    each for each in sent_prompts(file, threads) if each.time <= until
-                ]
-                texts = [each.text for each in found]
-                if texts and [each.text for each in before[-len(texts) :]] == texts:
-                    found = [
-                        replace(each, until=min(each.until, until)) for each in before
-                    ]
+                originals = sent_prompts(file, threads)
+                found = _with_times(found, originals, _seconds(meta.timestamp))
             origin = None
     return found
 
 
+def _with_times(
+    copied: list[SentPrompt], originals: Sequence[SentPrompt], until: float
+) -> list[SentPrompt]:
+    """Replace copied prompts by those of the original thread, which have their own times.
+
+    The original also has the prompts from before its compaction. If its last prompts are not the
+    copied ones, these are returned unchanged.
+
+    Args:
+        until: the time of the copy.
+    """
+    before = [each for each in originals if each.time <= until]
+    texts = [each.text for each in copied]
+    last_texts = [each.text for each in before[-len(texts) :]]
+    if not texts or last_texts != texts:
+        return copied
+    return [replace(each, until=min(each.until, until)) for each in before]
+
+
 def _seconds(timestamp: str) -> float:
+    """Convert a timestamp to seconds since the epoch; 0 if it is damaged."""
     try:
         return datetime.fromisoformat(timestamp).timestamp()
     except ValueError:

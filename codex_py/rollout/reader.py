@@ -1,5 +1,5 @@
-"""Reads a session file: either the items of the history, ready to be sent again, or the whole
-thread for display, including the items that a compaction removed from the history."""
+"""Reads a session file: either the items of the history, ready to be sent again; or the whole thread
+for display, with the items that a compaction removed from the history."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,9 @@ from codex_py.rollout.lines import Line, ThreadLines
 from codex_py.rollout.records import SessionMeta, read_token_count
 
 _EVENTS = {"token_count", "thread_rolled_back", response_order.COMPLETED}
+"""The events that matter for the history."""
 _FACTS = {"patch_applied", "task_started", "task_complete", "turn_aborted"}
+"""The events that are shown among the items."""
 _SHOWN = {*_FACTS, "thread_rolled_back"}
 
 
@@ -33,7 +35,7 @@ class StoredSession:
     path: Path
     meta: SessionMeta
     items: list[EncodedItem]
-    """The history, in which each call has its output; without the base prompt, which is
+    """The history. Each call has its output. The base prompt is not an item: it is
     `meta.base_instructions`."""
     usage: Usage
     """The usage of the whole thread."""
@@ -44,10 +46,11 @@ class StoredSession:
     context: dict[str, str]
     """The last text of each kind of context, by its opening (`CONTEXT_OPENINGS`)."""
     damaged_lines: int
-    """The number of unreadable lines since the last compaction, such as one cut off by a kill. They
-    were skipped."""
+    """The number of lines since the last compaction that were skipped because they cannot be read,
+    such as one that was cut off when the program was killed."""
     open_call: OpenCall | None = None
-    """The only call of the last response without an output; None unless the reader left it open."""
+    """The only call of the last response without an output, if `read_session` was asked to leave it
+    open."""
 
     @property
     def thread_id(self) -> str:
@@ -61,7 +64,8 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
     Items keep their bytes from the file. Lines of unknown type are skipped.
 
     Args:
-        leaves_open: if exactly one call of the last response has no output, leave it without one.
+        leaves_open: if exactly one call of the last response has no output, leave it without one; it
+            is the `open_call`.
 
     Raises:
         SessionError: the file cannot be read, does not begin with session metadata, or continues a
@@ -86,13 +90,13 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
                 usages = _usages(line) or usages
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
                 entries = without_last_turns(entries, turns)
-                # The fill of the context window is no longer known, unless a `token_count` follows.
-                usages = usages and (usages[0], Usage())
+                # The usage of the last response is unknown until a `token_count` follows.
+                usages = _without_last(usages)
             case "turn_context", _:
                 model = _model(line) or model
             case "compacted", payload:
                 entries = compacted(entries, payload)
-                usages = usages and (usages[0], Usage())
+                usages = _without_last(usages)
                 if _is_whole(line):
                     damaged_lines = 0
             case _:
@@ -119,15 +123,24 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
 
 
 def _earlier_usages(lines: ThreadLines) -> tuple[Usage, Usage] | None:
-    """The usage of the session before its last compaction; the fill of the context window is unknown."""
+    """Read the usage of the session before its last compaction; see `_without_last`."""
     found = lines.last("token_count", _usages)
     if found is None:
         return None
-    _, (usage, _) = found
-    return usage, Usage()
+    _, usages = found
+    return _without_last(usages)
+
+
+def _without_last(usages: tuple[Usage, Usage] | None) -> tuple[Usage, Usage] | None:
+    """Forget the usage of the last response: the history is no longer the one that it is about."""
+    if usages is None:
+        return None
+    total, _ = usages
+    return total, Usage()
 
 
 def _earlier_model(lines: ThreadLines) -> str | None:
+    """Read the model of the last turn before the last compaction."""
     found = lines.last("turn_context", _model)
     if found is None:
         return None
@@ -139,11 +152,14 @@ def _take_open_call(
     entries: list[RolloutEntry], items: list[EncodedItem]
 ) -> OpenCall | None:
     """Remove the output that was made for the only open call of the last response from `items`.
-    Returns the call."""
+
+    Returns the call; None if there is no such call.
+    """
     found = open_call(entries)
     if found is None:
         return None
     call, output = found
+    # The last of several equal items is the one.
     index = len(items) - 1 - items[::-1].index(output.encoded)
     del items[index]
     assert output.place is not None
@@ -151,7 +167,7 @@ def _take_open_call(
 
 
 def _is_whole(line: Line) -> bool | None:
-    """True for a line that replaces the whole history; else None."""
+    """True for a line that replaces the whole history; None for others, as `ThreadLines.last` wants."""
     match line:
         case Line("compacted", {"replacement_history": list()}):
             return True
@@ -160,7 +176,7 @@ def _is_whole(line: Line) -> bool | None:
 
 
 def _usages(line: Line) -> tuple[Usage, Usage] | None:
-    """The usage of the thread and the usage of its last response."""
+    """Read the usage of the thread and that of its last response; None for other lines."""
     match line:
         case Line("event_msg", {"type": "token_count"} as payload):
             return read_token_count(payload)
@@ -179,20 +195,19 @@ def _model(line: Line) -> str | None:
 def read_conversation(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
     """Read the items of the whole thread, without the turns that were taken back.
 
-    Between them are the diffs of patches and the starts and ends of turns, see `RolloutEvents`, and the last item
-    of each compaction.
+    Among them are the last item of each compaction, and events: the diffs of patches, and the starts
+    and ends of turns; see `RolloutEvents`.
 
     Args:
-        last_bytes: read about this much of the end of the file; None: all of it.
+        last_bytes: read about this many bytes at the end of the file; None for all of it.
 
     Raises:
-        SessionError: as `read_session`.
+        SessionError: the same as from `read_session`.
     """
     shown: list[RolloutEntry] = []
     lines = ThreadLines(path, _SHOWN)
-    if last_bytes is None:
-        start = None
-    else:
+    start = None
+    if last_bytes is not None:
         start = lines.near_end(last_bytes)
     for line in lines.since(start):
         if line is None:
@@ -201,18 +216,17 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
             case "response_item", payload:
                 shown.append(RolloutEntry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": kind} as payload if kind in _FACTS:
-                # The fact keeps its position after the line before it.
-                shown.append(
-                    RolloutEntry.of(payload, None, shown[-1].place if shown else None)
-                )
+                # It gets the place of the line before it, to stay behind that.
+                place = shown[-1].place if shown else None
+                shown.append(RolloutEntry.of(payload, None, place))
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
                 shown = without_last_turns(shown, turns)
             case "compacted", payload:
                 shown += compacted((), payload)[-1:]
             case _:
                 pass
-    return [
-        entry.encoded
-        for group in by_response(shown)
-        for entry in sorted(group, key=lambda each: each.place or ())
-    ]
+    items: list[EncodedItem] = []
+    for group in by_response(shown):
+        in_order = sorted(group, key=lambda each: each.place or ())
+        items += [entry.encoded for entry in in_order]
+    return items

@@ -33,8 +33,8 @@ OTHER_SESSION = "restore it from a backup, or use another session"
 """The advice about a file without which a session cannot be read."""
 
 MAX_LINE_BYTES = 64 << 20
-"""Limit on a line with its newline. A longer line is damaged: no provider accepts an item of this
-size."""
+"""The limit for a line with its newline. A longer line counts as damaged: no provider accepts an item
+of this size."""
 
 _FILE_NAME = re.compile(
     r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl"
@@ -71,13 +71,18 @@ class SessionMeta:
     """The session that opened this one, if it is a subagent."""
     timestamp: str = field(default_factory=utc_timestamp)
     native: bool = False
-    """True for a file with numbered lines. Continue it in a new file, with a new thread id and this
-    id as `forked_from_id`."""
+    """True for a file with numbered lines. It is continued in a new file, which has a new thread id,
+    and this id as `forked_from_id`."""
     history_base: tuple[str, int] | None = None
     """The original thread of a native fork, and the number of the first line there that is not
     shared."""
 
+    @property
+    def is_of_subagent(self) -> bool:
+        return isinstance(self.source, dict)
+
     def payload(self) -> dict[str, Any]:
+        """Return the payload of the line, as Codex writes it."""
         data: dict[str, Any] = {
             "id": self.id,
             "timestamp": self.timestamp,
@@ -104,8 +109,11 @@ class SessionMeta:
 
     @classmethod
     def from_line(cls, first_line: bytes) -> "SessionMeta":
-        """Read the first line; only the id is required. Raises a `ValueError` if it is not session
-        metadata."""
+        """Read the first line of a file. Only the id is required.
+
+        Raises:
+            ValueError: it is not session metadata.
+        """
         line = as_object(decode_json(first_line))
         if _value(line, "type", str) != "session_meta":
             raise ValueError("not session metadata")
@@ -121,6 +129,9 @@ class SessionMeta:
         if base:
             base_end = _value(base, "end_ordinal_exclusive", int) or 0
             history_base = (text_field(base, "thread_id"), base_end)
+        # Files of older programs have the text itself.
+        instructions = _value(payload.get("base_instructions"), "text", str)
+        instructions = instructions or _value(payload, "instructions", str)
         return cls(
             id=thread_id,
             cwd=cwd,
@@ -128,9 +139,7 @@ class SessionMeta:
             cli_version=text_field(payload, "cli_version"),
             source=payload.get("source"),
             model_provider=_value(payload, "model_provider", str),
-            # Files of older programs have the text itself.
-            base_instructions=_value(payload.get("base_instructions"), "text", str)
-            or _value(payload, "instructions", str),
+            base_instructions=instructions,
             git=object_field(payload, "git"),
             forked_from_id=_value(payload, "forked_from_id", str),
             continues_id=_value(payload, "continues_id", str),
@@ -143,7 +152,7 @@ class SessionMeta:
 
 
 def session_path(home: Path, meta: SessionMeta) -> Path:
-    """The path of a new session file. Folder and name are in local time, as in Codex."""
+    """Return the path of a new session file. Folder and name are in local time, as in Codex."""
     started = datetime.fromisoformat(meta.timestamp).astimezone()
     folder = home / SESSIONS / f"{started:%Y/%m/%d}"
     return folder / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{meta.id}.jsonl"
@@ -172,19 +181,19 @@ def session_lines(path: Path) -> Generator[tuple[SessionMeta, BinaryIO]]:
 
 
 def read_meta(path: Path) -> SessionMeta:
-    """The metadata of a session file. Raises as `session_lines` does."""
+    """Read the metadata of a session file. Raises the same as `session_lines`."""
     with session_lines(path) as (meta, _):
         return meta
 
 
 def thread_id_of(file_name: str) -> str | None:
-    """The thread id in the name of a session file; None for other files."""
+    """Return the thread id in the name of a session file; None for other files."""
     match = _FILE_NAME.fullmatch(file_name)
     return match and match[1]
 
 
 def home_of(path: Path) -> Path:
-    """The home that contains a session file. Raises a `SessionError` if no home contains it."""
+    """Return the home that contains a session file. Raises a `SessionError` if there is none."""
     for folder in path.parents:
         if folder.name in {SESSIONS, ARCHIVED_SESSIONS}:
             return folder.parent
@@ -194,24 +203,25 @@ def home_of(path: Path) -> Path:
 def line(
     kind: str, payload: bytes | Mapping[str, Any], place: HistoryPlace | None = None
 ) -> bytes:
-    """Encode one line, with its newline; the payload may be encoded already. Codex ignores the
-    field `place`."""
-    if isinstance(payload, bytes):
-        encoded = payload
-    else:
-        encoded = encode_json(payload)
-    if place is None:
-        where = b""
-    else:
+    """Encode one line, with its newline.
+
+    Args:
+        payload: JSON as bytes, or an object to encode.
+        place: the item's place in the history. Codex ignores this field.
+    """
+    if not isinstance(payload, bytes):
+        payload = encode_json(payload)
+    where = b""
+    if place is not None:
         where = b'"place":[%d,%d,%d,%d],' % place
-    names = utc_timestamp().encode(), where, kind.encode()
-    return b'{"timestamp":"%b",%b"type":"%b","payload":%b}\n' % (*names, encoded)
+    fields = (utc_timestamp().encode(), where, kind.encode(), payload)
+    return b'{"timestamp":"%b",%b"type":"%b","payload":%b}\n' % fields
 
 
 def token_count(
     total: Usage, last: Usage, context_window: int | None
 ) -> dict[str, Any]:
-    """The `event_msg` with the tokens of the thread and of its last response."""
+    """Make the payload of an `event_msg` with the tokens of the thread and of its last response."""
     return {
         "type": "token_count",
         "info": {
@@ -224,7 +234,10 @@ def token_count(
 
 
 def read_token_count(payload: Mapping[str, Any]) -> tuple[Usage, Usage] | None:
-    """`(total, last)` of a `token_count`; None if it has only rate limits."""
+    """Read a `token_count`: the usage of the thread and that of its last response.
+
+    Returns None if it has only rate limits.
+    """
     info = object_field(payload, "info")
     if not info:
         return None
@@ -238,9 +251,8 @@ def _usage_payload(usage: Usage) -> dict[str, int]:
 
 def _usage(counts: Any) -> Usage:
     fields = as_object(counts)
-    return Usage(
-        **{name: lenient_integer(fields.get(name)) or 0 for name in _USAGE_FIELDS}
-    )
+    numbers = {name: lenient_integer(fields.get(name)) or 0 for name in _USAGE_FIELDS}
+    return Usage(**numbers)
 
 
 def _value(
@@ -248,7 +260,7 @@ def _value(
     key: str,
     kind: type[_T],
 ) -> _T | None:
-    """A field of a decoded JSON object; None if it is missing or of another type."""
+    """Return a field of a decoded JSON object; None if it is missing or of another type."""
     value = as_object(data).get(key)
     if isinstance(value, kind):
         return value

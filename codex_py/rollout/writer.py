@@ -26,15 +26,16 @@ from codex_py.rollout.records import (
 _LOCKS = "thread-writer-locks"
 _ADVICE = "; wait until that one has ended, or fork the session"
 _MAX_DIFF_CHARACTERS = 200_000
-"""Longer diffs are not shown either."""
+"""The limit for the diff of a patch. Longer diffs are not shown, and not written."""
 
 
 class ThreadLock:
     """A lock that is held until `release`.
 
-    The convention is Codex's, observed in 0.169: an exclusive `flock` on
-    `$CODEX_HOME/thread-writer-locks/<thread id>.lock`. The file is removed at the end, under the
-    lock `.coordination.lock` beside it. The kernel drops the lock of a process that dies.
+    The convention is that of Codex, observed in 0.169: an exclusive `flock` on
+    `$CODEX_HOME/thread-writer-locks/<thread id>.lock`. When the lock is released, the file is removed;
+    meanwhile `.coordination.lock` beside it is locked. The kernel drops the lock of a process that
+    dies.
     """
 
     def __init__(
@@ -43,8 +44,11 @@ class ThreadLock:
         thread_id: str,
         advice: str = "",
     ) -> None:
-        """Acquire the lock without waiting. Raises a `SessionError` with the advice if another
-        process holds it."""
+        """Acquire the lock without waiting.
+
+        Raises:
+            SessionError: another process holds it. The message ends with the advice.
+        """
         folder = home / _LOCKS
         make_private(folder)
         self._coordination = folder / ".coordination.lock"
@@ -65,12 +69,14 @@ class ThreadLock:
             os.close(self._fd)
 
     def release(self) -> None:
-        # If this fails, an empty, unlocked file is left behind.
+        """Release the lock and remove its file."""
+        # If removing fails, the file stays behind, empty and unlocked.
         with suppress(OSError), locked(self._coordination, 0, is_file=True):
             self._path.unlink()
         os.close(self._fd)
 
     def _is_current(self) -> bool:
+        """True if the locked file is still the one at the path."""
         try:
             return self._path.stat().st_ino == os.fstat(self._fd).st_ino
         except FileNotFoundError:
@@ -78,8 +84,10 @@ class ThreadLock:
 
 
 def must_be_unused(path: Path) -> None:
-    """Raise a `SessionError` if another process writes this session file. For readers, which hold
-    no lock."""
+    """Raise a `SessionError` if another process writes this session file.
+
+    This is for readers: no lock is held afterwards.
+    """
     with _writing(path):
         ThreadLock(home_of(path), read_meta(path).id, _ADVICE).release()
 
@@ -87,10 +95,10 @@ def must_be_unused(path: Path) -> None:
 class RolloutWriter:
     """Appends to one session file. No other process appends to it at the same time.
 
-    Each line is one write to a descriptor in append mode: a kill cuts off at most the last line. A full disk
-    does not end the turn: unwritten lines stay in memory, `warn` is called once with a sentence for the user, and
-    every later line tries again, so that lines are written whole and in order or not at all. Nothing is synced:
-    the file survives the end of the process, but not a power failure.
+    Each line is one write to a descriptor in append mode, so that a kill cuts off at most the last line. A full disk
+    does not end the turn. Lines that cannot be written stay in memory, and `warn` is called once with a sentence for
+    the user. Every later line tries again, so that lines are written whole and in order or not at all. Nothing is
+    synced: the file survives the end of the process, but perhaps not a power failure.
     """
 
     def __init__(
@@ -112,8 +120,10 @@ class RolloutWriter:
         self._masked = masked
         self._warned = False
         self._is_new = is_new
-        # A newline ends the line that an earlier process left unfinished; readers skip that line.
-        self._unwritten = bytearray(b"\n" if cut else b"")
+        self._unwritten = bytearray()
+        if cut:
+            # This ends the line that an earlier process left unfinished. Readers skip it.
+            self._unwritten += b"\n"
 
     @classmethod
     def create(
@@ -125,11 +135,12 @@ class RolloutWriter:
         warn: Callable[[str], None],
         masked: Callable[[bytes], bytes] = bytes,
     ) -> Self:
-        """Create the file of a new thread, with its metadata and first items. A kill leaves no
-        partial file.
+        """Create the file of a new thread, with its metadata and first items.
+
+        It is renamed to its place when it has all of these.
 
         Args:
-            masked: returns the bytes to write for a line.
+            masked: returns the bytes to write for a line, for instance without secrets.
 
         Raises:
             SessionError: the file cannot be written, or the thread is in use.
@@ -159,15 +170,16 @@ class RolloutWriter:
         warn: Callable[[str], None],
         masked: Callable[[bytes], bytes] = bytes,
     ) -> Self:
-        """Continue the file of an earlier session. Call it before `read_session`, which then reads
-        all lines.
+        """Continue the file of an earlier session.
+
+        Call this before `read_session`: the lock keeps other processes from adding lines after that.
 
         Args:
-            masked: returns the bytes to write for a line.
+            masked: see `create`.
 
         Raises:
             SessionError: the file cannot be read or written, the thread is in use, or the file is
-                a native one, which is continued in a new file.
+                native: that one is continued in a new file.
         """
         with _writing(path, "; --ephemeral goes on without writing"):
             fd = _open(path, os.O_RDWR | os.O_APPEND)
@@ -181,43 +193,43 @@ class RolloutWriter:
                 )
             lock = ThreadLock(home_of(path), meta.id, _ADVICE)
             undo.callback(lock.release)
-            # Read under the lock: before that, another process may have written to the file.
-            cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"
+            # This needs the lock: another process may have written to the file before.
+            last_byte = os.pread(fd, 1, os.fstat(fd).st_size - 1)
+            cut = last_byte != b"\n"
             undo.pop_all()
             return cls(path, fd, lock, warn, masked, is_new=False, cut=cut)
 
     def response_item(
         self, item: EncodedItem, place: HistoryPlace | None = None
     ) -> None:
-        """Write an item of the history, byte for byte. Without a `place`, the place of its line
-        counts."""
+        """Write an item of the history, byte for byte. If `place` is None, its place is that of the
+        line."""
         self._append(line("response_item", item, place))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
-        """Write the settings of a turn; `model` is read back."""
+        """Write the settings of a turn. Of these, `read_session` reads only `model`."""
         self._append(line("turn_context", payload))
 
     def event_msg(
         self, payload: Mapping[str, Any], place: HistoryPlace | None = None
     ) -> None:
-        """Write an event that was shown: an object with a `type`. `token_count` is read back."""
+        """Write an event that was shown: an object with a `type`."""
         self._append(line("event_msg", payload, place))
 
     def compacted(
         self, message: str, replacement_history: Sequence[EncodedItem]
     ) -> None:
-        """Write a replacement of the history, which does not include the base prompt."""
-        payload = b'{"message":%b,"replacement_history":[%b]}' % (
-            encode_json(message),
-            b",".join(replacement_history),
-        )
+        """Write that the history was replaced, with the new one. The base prompt is no part of it."""
+        parts = (encode_json(message), b",".join(replacement_history))
+        payload = b'{"message":%b,"replacement_history":[%b]}' % parts
         self._append(line("compacted", payload))
 
     def rename(self, name: str) -> None:
+        """Give the thread a name. Raises as `rename_thread`."""
         rename_thread(home_of(self.path), thread_id_of(self.path.name) or "", name)
 
     def close(self) -> None:
-        """Try once more to write the unwritten lines, then close the file. May be called again."""
+        """Try once more to write the unwritten lines, then close the file. Later calls do nothing."""
         if self._fd < 0:
             return
         self._append(b"")
@@ -230,6 +242,7 @@ class RolloutWriter:
         self._release()
 
     def _append(self, data: bytes) -> None:
+        """Write a line if possible. The first failure warns the user."""
         try:
             self._write(data)
         except OSError as error:
@@ -241,7 +254,8 @@ class RolloutWriter:
     def _write(self, data: bytes) -> None:
         self._unwritten += self._masked(data)
         while self._unwritten:
-            del self._unwritten[: os.write(self._fd, self._unwritten)]
+            written = os.write(self._fd, self._unwritten)
+            del self._unwritten[:written]
 
     def _release(self) -> None:
         os.close(self._fd)
@@ -255,6 +269,7 @@ def _open(path: Path, flags: int) -> int:
 
 @contextmanager
 def _writing(path: Path, advice: str = "") -> Generator[None]:
+    """Turn an `OSError` into a `SessionError` that ends with the advice."""
     try:
         yield
     except OSError as error:
@@ -266,13 +281,11 @@ def _unwritable(path: Path, reason: str) -> SessionError:
 
 
 class RolloutEvents:
-    """An event sink that writes the displayed events as `event_msg` lines; items are written
-    elsewhere.
+    """An event sink that writes events which were shown as `event_msg` lines. It writes no items.
 
-    Source: session files of Codex 0.80; and of 0.169 for `task_started` and `task_complete`.
-        Without these two, Codex
-    tells the model of a forked session that the last turn was interrupted. `patch_applied` and
-    `goal` are our own: Codex ignores them.
+    The form is that of session files of Codex 0.80, and of 0.169 for `task_started` and `task_complete`.
+    Without these two, Codex tells the model of a forked session that the last turn was interrupted.
+    `patch_applied` and `goal` are our own: Codex ignores them.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
