@@ -264,7 +264,8 @@ def _linked_hooks(folder: Path) -> list[Path]:
 
 def _expanded(path: str) -> str:
     """Expand a path that begins with `~`, as git does."""
-    return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises where there is no such user
+    # `Path.expanduser` raises where there is no such user.
+    return os.path.expanduser(path)  # noqa: PTH111
 
 
 def _read(path: Path) -> bytes:

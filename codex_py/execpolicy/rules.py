@@ -118,9 +118,12 @@ def required_rules(
     """
     rules = list(base.prefix_rules)
     for table in tables:
-        pattern = [
-            tuple(word.get("any_of", [word.get("token")])) for word in table["pattern"]
-        ]
+        pattern: list[tuple[str, ...]] = []
+        for word in table["pattern"]:
+            if "any_of" in word:
+                pattern.append(tuple(word["any_of"]))
+            else:
+                pattern.append((word.get("token"),))
         decision = Decision(table["decision"])
         rules.append(PrefixRule(tuple(pattern), decision, table.get("justification")))
     return replace(base, prefix_rules=tuple(rules))

@@ -174,7 +174,10 @@ def _part_value(part: str) -> str:
 
 
 def _escaped_value(character: str) -> str:
-    """What a backslash and this character mean: the character. Together, a newline continues the line."""
+    """The text that a backslash and this character stand for.
+
+    A backslash before a newline only continues the line.
+    """
     if character == "\n":
         return ""
     return character

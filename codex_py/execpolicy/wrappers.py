@@ -118,8 +118,8 @@ def wrapped_commands(command: Command) -> list[Command]:
     wrapper = _WRAPPERS.get(name)
     if wrapper is None:
         return []
-    only_looks_up = name == "command" and command[1:2] in {("-v",), ("-V",)}
-    if only_looks_up:
+    is_lookup = len(command) > 1 and command[1] in {"-v", "-V"}
+    if name == "command" and is_lookup:
         return []
     start = _after_options(command, wrapper)
     if wrapper.assignments:

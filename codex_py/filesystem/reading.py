@@ -69,7 +69,10 @@ _MOUNTS: Final = "/proc/self/mountinfo"
 
 
 class NotOrdinary(OSError):
-    """Raised for a path that is not a regular file. `strerror` says why, to be read after a colon."""
+    """Raised for a path that is not a regular file.
+
+    `strerror` says why, to be read after a colon.
+    """
 
     def __init__(self, reason: str) -> None:
         # There is no `errno`, because this is not an error of the system.

@@ -112,7 +112,8 @@ def own_repository(top: Path) -> OwnRepository:
     is_known = is_inside or is_linked
     if not (is_known or _names_tree(folder, top) or _knows_files(folder, top)):
         raise ForeignRepository(
-            f"{dot_git} leads to the repository {folder}, which does not belong to this folder; it is not read."
+            f"{dot_git} leads to the repository {folder},"
+            " which does not belong to this folder; it is not read."
             f" If it is yours, run `git --git-dir={folder} config core.worktree {top}`"
         )
     is_entry = is_linked and common == folder.parent.parent
@@ -193,7 +194,7 @@ def _is_special(path: Path) -> bool:
         mode = os.lstat(path).st_mode
     except OSError:
         return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+    return stat.S_IFMT(mode) not in {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
 
 
 def _check_folder(

@@ -146,7 +146,7 @@ class Process:
         self._send()
 
     def interrupt(self, times: int = 1) -> None:
-        """Send SIGINT to the group, as Ctrl-C in a terminal does. Does nothing if it is finished."""
+        """Send SIGINT to the group, as Ctrl-C does. Does nothing if the command is finished."""
         if not self.finished.is_set():
             for _ in range(times):
                 self.child.send_signal(signal.SIGINT)
