@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import working_folder
@@ -13,9 +14,14 @@ from codex_py.config.config import Config
 from codex_py.config.paths import codex_home, worktrees_folder
 from codex_py.rollout.index import find_session
 
+if TYPE_CHECKING:
+    from codex_py.app.worktrees.worktree import Worktree
+
 
 def in_folder_of_session(
-    arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
+    arguments: Arguments,
+    target: SessionTarget,
+    environment: Mapping[str, str],
 ) -> Arguments:
     """Set the working directory to the worktree of the session to resume.
 
@@ -53,7 +59,7 @@ async def enter_worktree(
     config: Config,
     environment: Mapping[str, str],
     warn: Callable[[str], None],
-):
+) -> "Worktree | None":
     """Make or find the `Worktree` of a session with this configuration.
 
     Returns None if the session works in another folder. Leaving the stack removes a new worktree,

@@ -224,7 +224,10 @@ class BulkTransport(httpx.AsyncBaseTransport):
 
 
 async def _content(
-    connection: Connection, body: Body, first: bytes, timeout_s: float | None
+    connection: Connection,
+    body: Body,
+    first: bytes,
+    timeout_s: float | None,
 ) -> AsyncIterator[bytes]:
     """Read the content of a body, as it arrives. `first`: bytes that were read with the head.
 

@@ -109,7 +109,10 @@ def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
 
 
 def _writes(
-    reply: Reply, before: bytes, data: Sequence[bytes], ending: bytes = b""
+    reply: Reply,
+    before: bytes,
+    data: Sequence[bytes],
+    ending: bytes = b"",
 ) -> Iterator[bytes]:
     """The bytes between two pauses: in one piece, unless a delay has to follow each chunk."""
     if reply.chunk_each:

@@ -131,7 +131,10 @@ class ScriptedModel:
         return self._translated(step.reply, request, api)
 
     def _reply_without_model(
-        self, request: RecordedRequest, path: str, errors: Api
+        self,
+        request: RecordedRequest,
+        path: str,
+        errors: Api,
     ) -> RenderedReply:
         """Answer a request that is no POST."""
         is_list = request.method == "GET" and path.endswith("/models")
@@ -143,7 +146,10 @@ class ScriptedModel:
         return _error(errors, 404, "nothing here")
 
     def _translated(
-        self, reply: Reply, request: RecordedRequest, api: Api
+        self,
+        reply: Reply,
+        request: RecordedRequest,
+        api: Api,
     ) -> RenderedReply:
         """A reply in the API of the request, as a stream or as a whole."""
         try:

@@ -88,7 +88,10 @@ class EditorAgent:
     """
 
     def __init__(
-        self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
+        self,
+        rpc: JsonRpc,
+        arguments: Arguments,
+        environment: Mapping[str, str],
     ) -> None:
         self._rpc = rpc
         self._arguments = arguments

@@ -41,7 +41,11 @@ def text_content(text: str) -> Fields:
 
 
 def shown_call(
-    item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_known: bool
+    item: event_items.ThreadItem,
+    cwd: Path,
+    *,
+    is_done: bool,
+    is_known: bool,
 ) -> Fields:
     """Make the fields of an item's call.
 

@@ -96,7 +96,10 @@ class _Connection:
     """Answers the handshake, and then the methods."""
 
     def __init__(
-        self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
+        self,
+        rpc: JsonRpc,
+        arguments: Arguments,
+        environment: Mapping[str, str],
     ) -> None:
         self._environment = environment
         self._is_initialized = False

@@ -118,7 +118,10 @@ def _split_into_turns(path: Path) -> list[list[EncodedItem]]:
 
 
 def _turn(
-    items: list[EncodedItem], turn_id: str, cwd: str, running: str | None
+    items: list[EncodedItem],
+    turn_id: str,
+    cwd: str,
+    running: str | None,
 ) -> Fields | None:
     """Make a turn from items; None if it is empty. `turn_id`: the id if the file has none."""
     found: dict[str, Mapping[str, Any]] = {}
@@ -173,7 +176,9 @@ def _turn_event(item: EncodedItem) -> Mapping[str, Any]:
 
 
 def _matching(
-    home: Path, asked: ThreadList, names: Mapping[str, str]
+    home: Path,
+    asked: ThreadList,
+    names: Mapping[str, str],
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
     """The threads that a client asks for: the file, its first line, and when it changed, in ns."""
     folder = ARCHIVED_SESSIONS if asked.archived else SESSIONS
@@ -209,7 +214,10 @@ def _started(row: tuple[Path, SessionMeta, int]) -> str:
 
 
 def _stored(
-    path: Path, meta: SessionMeta, modified_ns: int, name: str | None
+    path: Path,
+    meta: SessionMeta,
+    modified_ns: int,
+    name: str | None,
 ) -> Fields:
     prompt, model = beginning(path)
     updated_s = modified_ns // 1_000_000_000

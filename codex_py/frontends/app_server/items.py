@@ -28,7 +28,12 @@ Fields: TypeAlias = dict[str, Any]
 
 class Notify(Protocol):
     def __call__(
-        self, method: str, params: Fields, /, *, is_live: bool = False
+        self,
+        method: str,
+        params: Fields,
+        /,
+        *,
+        is_live: bool = False,
     ) -> None:
         """Send a notification to the client. `is_live`: a later one repeats its contents."""
         ...

@@ -89,7 +89,10 @@ class ServedThread(HostedThread):
         return super().is_idle and self.is_lasting and self.task is None
 
     async def open(
-        self, cwd: str, table: _Table, texts: Mapping[str, str] | None = None
+        self,
+        cwd: str,
+        table: _Table,
+        texts: Mapping[str, str] | None = None,
     ) -> Session:
         """Open the session in a folder, with these settings.
 

@@ -43,7 +43,10 @@ class Threads:
     """
 
     def __init__(
-        self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
+        self,
+        rpc: JsonRpc,
+        arguments: Arguments,
+        environment: Mapping[str, str],
     ) -> None:
         self._rpc = rpc
         self._arguments = arguments
@@ -63,7 +66,7 @@ class Threads:
         thread = self._new(options)
         cwd = asked.cwd or "."
         await thread.open(cwd, asked.table(), asked.texts)
-        return await self._started(thread, turns=False)
+        return await self._started(thread, with_turns=False)
 
     async def resume(self, asked: params.ThreadResume) -> Fields:
         """Open a stored thread, or change the settings of one that the server has."""
@@ -74,11 +77,11 @@ class Threads:
             thread = self._new(replace(self._options, resume=thread_id))
             await self._open_stored(thread, path, asked)
             self._keep(thread, thread_id)
-            return await self._answer(thread, turns=with_turns)
+            return await self._answer(thread, with_turns=with_turns)
         async with self._open_thread(thread_id) as thread:
             if thread.task is None:
                 await thread.set(asked.cwd, asked.table())
-        return await self._answer(thread, turns=with_turns)
+        return await self._answer(thread, with_turns=with_turns)
 
     async def fork(self, asked: params.ThreadResume) -> Fields:
         path = history.stored_file(self._home, asked.thread_id)
@@ -87,7 +90,7 @@ class Threads:
         )
         thread = self._new(options)
         await self._open_stored(thread, path, asked)
-        return await self._started(thread, turns=not asked.exclude_turns)
+        return await self._started(thread, with_turns=not asked.exclude_turns)
 
     async def list(self, asked: params.ThreadList) -> Fields:
         return await asyncio.to_thread(
@@ -97,7 +100,7 @@ class Threads:
     async def read(self, asked: params.ThreadRead) -> Fields:
         thread = self._threads.get(asked.thread_id)
         if thread is not None and thread.is_open:
-            data = await self._thread_data(thread, turns=asked.include_turns)
+            data = await self._thread_data(thread, with_turns=asked.include_turns)
             return {"thread": data}
         path = history.stored_file(self._home, asked.thread_id)
         name = thread_names(self._home).get(read_meta(path).id)
@@ -227,14 +230,20 @@ class Threads:
         )
 
     def _config(
-        self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str]
+        self,
+        cwd: str,
+        table: Mapping[str, Any],
+        texts: Mapping[str, str],
     ) -> Config:
         """The configuration of a thread. `texts`: instructions by fields of a `Config`."""
         config = folder_config(self._arguments, self._environment, cwd, table)
         return replace(config, **texts)
 
     async def _open_stored(
-        self, thread: ServedThread, path: Path, asked: params.ThreadResume
+        self,
+        thread: ServedThread,
+        path: Path,
+        asked: params.ThreadResume,
     ) -> None:
         """Open a stored thread, with the model of its last turn unless the client names one."""
         table = asked.table()
@@ -252,20 +261,20 @@ class Threads:
             self._threads.use(thread_id, thread)
         self._threads.close_idle()
 
-    async def _started(self, thread: ServedThread, *, turns: bool) -> Fields:
+    async def _started(self, thread: ServedThread, *, with_turns: bool) -> Fields:
         """Keep a new thread, tell the client of it, and return the answer to its request."""
         self._keep(thread)
-        answer = await self._answer(thread, turns=turns)
+        answer = await self._answer(thread, with_turns=with_turns)
         without_turns: Fields = {**answer["thread"], "turns": []}
         self.later("thread/started", {"thread": without_turns})
         return answer
 
-    async def _answer(self, thread: ServedThread, *, turns: bool) -> Fields:
-        """Make the answer to a request that opens a thread. `turns`: with its turns."""
+    async def _answer(self, thread: ServedThread, *, with_turns: bool) -> Fields:
+        """Make the answer to a request that opens a thread. `with_turns`: the thread has its turns."""
         settings = thread.session.settings
         config = thread.config
         return {
-            "thread": await self._thread_data(thread, turns=turns),
+            "thread": await self._thread_data(thread, with_turns=with_turns),
             "model": settings.model,
             "modelProvider": config.model_provider,
             "serviceTier": settings.service_tier,
@@ -277,7 +286,7 @@ class Threads:
             "reasoningEffort": settings.reasoning_effort,
         }
 
-    async def _thread_data(self, thread: ServedThread, *, turns: bool) -> Fields:
+    async def _thread_data(self, thread: ServedThread, *, with_turns: bool) -> Fields:
         session = thread.session
         path = session.session_file
         if path is None:
@@ -286,7 +295,7 @@ class Threads:
             return data
         model = session.settings.model
         data = await asyncio.to_thread(history.thread_data, path, session.name, model)
-        if turns:
+        if with_turns:
             running = thread.feed and thread.feed.turn_id
             data["turns"] = await asyncio.to_thread(history.read_turns, path, running)
         data["status"] = thread.status

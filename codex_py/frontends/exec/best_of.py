@@ -214,7 +214,11 @@ class _BestOf:
         )
 
     def _attempt(
-        self, number: int, varied: Mapping[str, str], prompt: str, root: Path
+        self,
+        number: int,
+        varied: Mapping[str, str],
+        prompt: str,
+        root: Path,
     ) -> Attempt:
         """Prepare an attempt. Raises a `CodexError` if it could not begin with its variation."""
         own = self._varied_arguments(varied)
@@ -289,7 +293,10 @@ class _BestOf:
                 group.create_task(self._make(attempt, slots, began))
 
     async def _make(
-        self, attempt: Attempt, slots: asyncio.Semaphore, began: float
+        self,
+        attempt: Attempt,
+        slots: asyncio.Semaphore,
+        began: float,
     ) -> None:
         """Make an attempt when a slot is free, within the rest of the budget."""
         async with slots:

@@ -121,7 +121,10 @@ def _prompt(fd: int) -> str:
 
 
 def _prompt_with_input(
-    argument: str, fd: int, deadline: float, notice: Callable[[str], None]
+    argument: str,
+    fd: int,
+    deadline: float,
+    notice: Callable[[str], None],
 ) -> str:
     """Read the argument, with standard input below it if that delivers a byte by the deadline."""
     if not _has_input(fd, deadline):

@@ -101,7 +101,10 @@ class ExecRun:
     """
 
     def __init__(
-        self, program: ExecProgram, prompt: "Future[str] | None", work: SessionWork
+        self,
+        program: ExecProgram,
+        prompt: "Future[str] | None",
+        work: SessionWork,
     ) -> None:
         arguments = program.arguments
         self._program = program

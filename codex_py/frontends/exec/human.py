@@ -22,7 +22,11 @@ class HumanText:
     """An `EventSink`. Events that come before `begin` wait for the header."""
 
     def __init__(
-        self, stream: OutputStream, style: Style, *, show_reasoning: bool = True
+        self,
+        stream: OutputStream,
+        style: Style,
+        *,
+        show_reasoning: bool = True,
     ) -> None:
         self._stream = stream
         self._style = style

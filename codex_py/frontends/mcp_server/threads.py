@@ -83,13 +83,20 @@ class Threads:
         self._tasks: set[asyncio.Task[CallToolResult]] = set()
 
     async def begin(
-        self, config: Config, prompt: str, call: ClientCall
+        self,
+        config: Config,
+        prompt: str,
+        call: ClientCall,
     ) -> CallToolResult:
         """Run the first turn of a new thread."""
         return await self._run(_Thread(config, self._options), prompt, call)
 
     async def go_on(
-        self, thread_id: str, prompt: str, call: ClientCall, load: Callable[[], Config]
+        self,
+        thread_id: str,
+        prompt: str,
+        call: ClientCall,
+        load: Callable[[], Config],
     ) -> CallToolResult:
         """Run the next turn of a thread.
 
@@ -121,7 +128,10 @@ class Threads:
         await self._threads.aclose()
 
     async def _run(
-        self, thread: _Thread, prompt: str, call: ClientCall
+        self,
+        thread: _Thread,
+        prompt: str,
+        call: ClientCall,
     ) -> CallToolResult:
         """Run a turn in its own task.
 
@@ -147,7 +157,10 @@ class Threads:
         return task.result()
 
     async def _turn(
-        self, thread: _Thread, prompt: str, call: ClientCall
+        self,
+        thread: _Thread,
+        prompt: str,
+        call: ClientCall,
     ) -> CallToolResult:
         """Run a turn. Errors become the result of the call."""
         asked_for = thread.options.resume
@@ -171,7 +184,10 @@ class Threads:
                     self._threads.remove(thread)
 
     async def _answer(
-        self, thread: _Thread, prompt: str, call: ClientCall
+        self,
+        thread: _Thread,
+        prompt: str,
+        call: ClientCall,
     ) -> CallToolResult:
         """Open the thread if it is closed, run the turn, and make the result of the call."""
         asked_for = thread.options.resume

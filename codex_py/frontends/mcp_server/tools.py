@@ -153,7 +153,10 @@ def arguments_of(
 
 
 def tool_result(
-    thread_id: str | None, text: str, *, is_error: bool = False
+    thread_id: str | None,
+    text: str,
+    *,
+    is_error: bool = False,
 ) -> types.CallToolResult:
     """Make the result of either tool; it has no id if no thread has begun."""
     structured = None

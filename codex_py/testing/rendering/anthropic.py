@@ -53,7 +53,11 @@ class AnthropicStream(Rendering):
     """Renders a message of Anthropic's API."""
 
     def __init__(
-        self, request: Mapping[str, Any], events: Iterable[Event], *, secret: str
+        self,
+        request: Mapping[str, Any],
+        events: Iterable[Event],
+        *,
+        secret: str,
     ) -> None:
         """
         Args:
