@@ -63,7 +63,9 @@ def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[st
 
 
 def _suggestions(
-    before: Sequence[str], current: str, environment: Mapping[str, str]
+    before: Sequence[str],
+    current: str,
+    environment: Mapping[str, str],
 ) -> Iterable[str]:
     """List what may stand in the place of `current`, after the words `before`.
 
@@ -131,7 +133,9 @@ def _values(action: argparse.Action) -> Sequence[str]:
 
 
 def _arguments(
-    parser: CommandParser, place: str, environment: Mapping[str, str]
+    parser: CommandParser,
+    place: str,
+    environment: Mapping[str, str],
 ) -> Iterator[str]:
     """List the values of the arguments of a command. `place`: the command, with its subcommand."""
     positionals = parser.positionals()

@@ -47,7 +47,9 @@ _PATHS: Final = ("cd", "approval_dir", "output_schema")
 
 
 def configured_suspension(
-    arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
+    arguments: Arguments,
+    target: SessionTarget,
+    environment: Mapping[str, str],
 ) -> Suspension | None:
     """The suspension that the options ask for; None if they ask for none.
 

@@ -16,7 +16,9 @@ from codex_py.streams.messages import standard_pipes
 
 
 def run_server(
-    command: str, make: Callable[[JsonRpc], Service], **envelope: Any
+    command: str,
+    make: Callable[[JsonRpc], Service],
+    **envelope: Any,
 ) -> int:
     """Serve one client until it leaves. Returns the exit code.
 
@@ -30,7 +32,9 @@ def run_server(
 
 
 async def _serve(
-    command: str, make: Callable[[JsonRpc], Service], envelope: dict[str, Any]
+    command: str,
+    make: Callable[[JsonRpc], Service],
+    envelope: dict[str, Any],
 ) -> int:
     async with standard_pipes(command) as (reader, writer):
         rpc = JsonRpc(reader, writer, envelope)

@@ -45,7 +45,11 @@ def run_disable(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _switch(
-    argv: Sequence[str], environment: Mapping[str, str], command: str, *, value: bool
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    command: str,
+    *,
+    value: bool,
 ) -> int:
     options = command_parser("name").parse_args(list(argv))
     name = required(options.name, f"feature: codex-py features {command} NAME")
@@ -58,7 +62,11 @@ def _switch(
     return print_out(f"{command.capitalize()}d feature `{name}` in config.toml.\n")
 
 
-def _state(config: Config, name: str, default: bool) -> bool:
+def _state(
+    config: Config,
+    name: str,
+    default: bool,
+) -> bool:
     """True if the configuration switches the feature on, or says nothing and it is on by
     default."""
     found = lookup(raw(config.features), _switch_key(config, name))

@@ -114,7 +114,10 @@ def _is_of_subagent(home: Path, cwd: Path) -> bool:
 
 
 def _undo(
-    journal: Journal, options: _RedoOptions, number: int | None, *others: int
+    journal: Journal,
+    options: _RedoOptions,
+    number: int | None,
+    *others: int,
 ) -> int:
     """Undo an entry of the journal, and these others, or show what that would change.
 

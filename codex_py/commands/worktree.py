@@ -90,7 +90,12 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     raise CodexError(f"there is no worktree {wanted!r}; see `codex-py worktree list`")
 
 
-def _print_removed(home: Path, kept: _Kept, *, force: bool) -> int:
+def _print_removed(
+    home: Path,
+    kept: _Kept,
+    *,
+    force: bool,
+) -> int:
     """Remove a worktree and say so; see `_remove`. Returns the exit code."""
     ignored = _remove(home, kept, force=force)
     text = f"Removed the worktree {on_one_line(str(kept.path))}.\n"

@@ -80,7 +80,11 @@ def _within(
         raise UnusableImage(_NO_IMAGE) from error
 
 
-def _refuse_too_large(data: bytes, info: ImageInfo, rule: ImageRule) -> None:
+def _refuse_too_large(
+    data: bytes,
+    info: ImageInfo,
+    rule: ImageRule,
+) -> None:
     """Raise an `UnusableImage` if the provider would refuse an image that was not shrunk."""
     side = max(info.width, info.height)
     if rule.refused_side_px is not None and side > rule.refused_side_px:

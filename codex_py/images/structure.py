@@ -118,7 +118,13 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _pass_bytes(
-    width: int, height: int, bits: int, x: int, y: int, dx: int, dy: int
+    width: int,
+    height: int,
+    bits: int,
+    x: int,
+    y: int,
+    dx: int,
+    dy: int,
 ) -> int:
     """The unpacked bytes of a pass of a PNG: one before each row, and those of its pixels.
 

@@ -196,7 +196,11 @@ def _refuse_for_envelope(options: _Options) -> None:
     )
 
 
-def _print_converted(found: Detected, cwd: Path, options: _Options) -> int:
+def _print_converted(
+    found: Detected,
+    cwd: Path,
+    options: _Options,
+) -> int:
     """Print the patch in the format that `--convert` names. Returns the exit code."""
     text = _converted(found, cwd, options)
     if os.isatty(1):
@@ -225,7 +229,9 @@ def _converted(
 
 
 def _recovered_journal(
-    environment: Mapping[str, str], cwd: Path, report: Report
+    environment: Mapping[str, str],
+    cwd: Path,
+    report: Report,
 ) -> Journal | None:
     """Open the journal, and finish or take back a patch that was interrupted.
 
@@ -281,7 +287,10 @@ def _refuse_wrong_files(plan: PatchPlan, root: Path) -> None:
 
 
 def _plan_diff(
-    diff: str | bytes, cwd: Path, options: _Options, environment: Mapping[str, str]
+    diff: str | bytes,
+    cwd: Path,
+    options: _Options,
+    environment: Mapping[str, str],
 ) -> PatchPlan:
     from codex_py.patch.unified.plan import plan_unified  # 8 ms
 
@@ -290,7 +299,10 @@ def _plan_diff(
         three_way = patching().git_three_way(cwd, environment)
 
     def plan(
-        strip: int | None, base: Path = cwd, *, partial: bool = False
+        strip: int | None,
+        base: Path = cwd,
+        *,
+        partial: bool = False,
     ) -> PatchPlan:
         return plan_unified(
             diff,
@@ -318,7 +330,9 @@ def _plan_diff(
 
 
 def _hint(
-    plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options
+    plan: Callable[[int | None, Path], PatchPlan],
+    cwd: Path,
+    options: _Options,
 ) -> str:
     """Suggest another `-p` or `-C` with which the patch fits. Returns "" if none is found."""
     for strip in range(_MAX_STRIP_TRIED):
@@ -331,7 +345,9 @@ def _hint(
 
 
 def _fits(
-    plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base: Path
+    plan: Callable[[int | None, Path], PatchPlan],
+    strip: int | None,
+    base: Path,
 ) -> bool:
     try:
         plan(strip, base)

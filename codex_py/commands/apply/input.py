@@ -24,7 +24,9 @@ class PatchInput(NamedTuple):
 
 
 def patch_input(
-    file: str | None, cwd: Path, environment: Mapping[str, str]
+    file: str | None,
+    cwd: Path,
+    environment: Mapping[str, str],
 ) -> PatchInput:
     """Read the patch.
 
@@ -99,7 +101,9 @@ def _refuse_long(size: int) -> None:
 
 
 def _not_read(
-    source: str, reason: object, exit_code: ExitCode | None = None
+    source: str,
+    reason: object,
+    exit_code: ExitCode | None = None,
 ) -> CodexError:
     message = f"Failed to read the patch {source}: {reason}"
     return CodexError(message, code="patch_input", exit_code=exit_code)

@@ -144,7 +144,10 @@ class Report:
         return print_json(facts)
 
     def _print_text(
-        self, plan: PatchPlan, cwd: Path, committed: Committed | None
+        self,
+        plan: PatchPlan,
+        cwd: Path,
+        committed: Committed | None,
     ) -> int:
         """Print the summary, and on a terminal the diff before it. Returns the exit code of
         printing."""
@@ -175,7 +178,11 @@ class Report:
         self._stderr.write_text(f"{printable(sentence)}\n")
 
 
-def _notes(plan: PatchPlan, cwd: Path, committed: Committed | None) -> list[str]:
+def _notes(
+    plan: PatchPlan,
+    cwd: Path,
+    committed: Committed | None,
+) -> list[str]:
     """The sentences that point out what is special about a patch."""
     notes = [*plan.notes]
     notes += [_link_note(change, cwd) for change in plan.links]

@@ -223,7 +223,9 @@ def _tell_not_done(
 
 
 def _rules(
-    arguments: Arguments, config: Config, environment: Mapping[str, str]
+    arguments: Arguments,
+    config: Config,
+    environment: Mapping[str, str],
 ) -> RowRules:
     """The rules for rows that the person has not read."""
 
@@ -330,7 +332,9 @@ def _selected(rows: Sequence[Row], options: BatchOptions) -> list[Row]:
 
 
 def _ended_to_redo(
-    rows: Sequence[Row], results: ResultsFile, redo: Sequence[str]
+    rows: Sequence[Row],
+    results: ResultsFile,
+    redo: Sequence[str],
 ) -> Collection[str]:
     """Find the ended tasks that `--redo` runs again, by id.
 

@@ -107,7 +107,13 @@ class View:
             data["exit_code"] = exit_code
         self._stream.write_text(json.dumps(data) + "\n")
 
-    def _print_text(self, running: int, eta_s: int | None, *, is_last: bool) -> None:
+    def _print_text(
+        self,
+        running: int,
+        eta_s: int | None,
+        *,
+        is_last: bool,
+    ) -> None:
         counts = [f"{count} {status}" for status, count in self._statuses.items()]
         named = ", ".join(counts) or "none"
         ended = self._statuses.total()

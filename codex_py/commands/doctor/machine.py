@@ -35,7 +35,9 @@ _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def machine_checks(
-    environment: Mapping[str, str], home: Path, cwd: Path
+    environment: Mapping[str, str],
+    home: Path,
+    cwd: Path,
 ) -> list[Check]:
     """The checks that need no configuration. `home`: `$CODEX_HOME`, or another folder in its
     place."""

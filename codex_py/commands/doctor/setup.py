@@ -29,7 +29,10 @@ _LARGEST_SESSION = 2_000_000
 
 
 def setup_checks(
-    config: Config, environment: Mapping[str, str], *, asks_provider: bool
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    asks_provider: bool,
 ) -> list[Check]:
     """The checks that need the configuration. `asks_provider`: send a request to the model."""
     return [
@@ -119,7 +122,10 @@ def _key(config: Config, environment: Mapping[str, str]) -> CheckResult:
 
 
 def _provider(
-    config: Config, environment: Mapping[str, str], *, asks: bool
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    asks: bool,
 ) -> CheckResult:
     provider = configured_provider(config, environment)
     details = {

@@ -242,7 +242,9 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 async def _tried(
-    config: Config, name: str, environment: Mapping[str, str]
+    config: Config,
+    name: str,
+    environment: Mapping[str, str],
 ) -> tuple[McpServerStatus, list[str]]:
     """Start and stop a server. Returns its status while it ran, and the warnings about it."""
     warnings: list[str] = []
@@ -285,7 +287,9 @@ def _report(status: McpServerStatus) -> str:
 
 
 def _facts(
-    status: McpServerStatus, warnings: Sequence[str], advice: str | None
+    status: McpServerStatus,
+    warnings: Sequence[str],
+    advice: str | None,
 ) -> dict[str, Any]:
     tools = [
         {"name": tool.name, "description": tool.description} for tool in status.tools
@@ -306,7 +310,10 @@ def _facts(
 
 
 def _advice(
-    server: McpServerConfig, status: McpServerStatus, *, has_noise: bool
+    server: McpServerConfig,
+    status: McpServerStatus,
+    *,
+    has_noise: bool,
 ) -> str | None:
     """Advice about a failure; None if nothing failed, or if the error contains the advice."""
     command = shlex.join((server.command or "", *server.args))

@@ -106,7 +106,9 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def parse_name(
-    parser: CommandParser, argv: Sequence[str], command: str
+    parser: CommandParser,
+    argv: Sequence[str],
+    command: str,
 ) -> argparse.Namespace:
     """Parse options and a `name`. Raises a `UsageError` if it is missing, or an option is wrong."""
     parser.add_argument("name", nargs="?")

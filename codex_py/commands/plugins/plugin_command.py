@@ -129,7 +129,9 @@ def _with(config: Config, plugin: Plugin) -> Config:
 
 
 def _description(
-    config: Config, plugin: Plugin, environment: Mapping[str, str]
+    config: Config,
+    plugin: Plugin,
+    environment: Mapping[str, str],
 ) -> Iterator[str]:
     """Yield lines about a plugin, with all that it would run. `config`: see `_with`."""
     name = f"{plugin.name} {plugin.version}".rstrip()
@@ -157,7 +159,9 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _model_lines(
-    config: Config, plugin: Plugin, environment: Mapping[str, str]
+    config: Config,
+    plugin: Plugin,
+    environment: Mapping[str, str],
 ) -> list[str]:
     """The lines about the agents, skills and commands of a plugin."""
     lines: list[str] = []
@@ -225,7 +229,9 @@ def _server_command(table: Mapping[str, Any]) -> str:
 
 
 def _hooks(
-    config: Config, plugin: Plugin, environment: Mapping[str, str]
+    config: Config,
+    plugin: Plugin,
+    environment: Mapping[str, str],
 ) -> list[Hook]:
     """The hooks of a plugin. `config`: see `_with`."""
     found = find_hooks(config, environment).found

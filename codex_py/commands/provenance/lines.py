@@ -119,7 +119,11 @@ class FileHistories:
         self._alive: dict[str, set[Mark]] = {}
 
     def add(
-        self, number: int, steps: Sequence[FileStep], since: int, until: int
+        self,
+        number: int,
+        steps: Sequence[FileStep],
+        since: int,
+        until: int,
     ) -> None:
         """Add an entry of the journal, after all earlier ones.
 
@@ -178,7 +182,10 @@ class FileHistories:
         return is_half and self._current(step.path) is None
 
     def authors(
-        self, path: str, lines: list[bytes], until: float = inf
+        self,
+        path: str,
+        lines: list[bytes],
+        until: float = inf,
     ) -> list[LineAuthor | None]:
         """Find the author of each line, or None if unknown.
 
@@ -197,7 +204,11 @@ class FileHistories:
         return authors
 
     def _author(
-        self, path: str, line: bytes, mark: Mark, until: float
+        self,
+        path: str,
+        line: bytes,
+        mark: Mark,
+        until: float,
     ) -> LineAuthor | None:
         if isinstance(mark, FirstSeen):
             return None
@@ -206,7 +217,11 @@ class FileHistories:
         return self._pieces[mark.piece].author
 
     def _version(
-        self, path: str, lines: list[bytes], before: float, number: float
+        self,
+        path: str,
+        lines: list[bytes],
+        before: float,
+        number: float,
     ) -> _Version:
         """Mark the lines of a file by its most similar version whose number is below `before`.
 
@@ -248,7 +263,10 @@ class FileHistories:
         return found
 
     def _claimed(
-        self, number: int, step: FileStep, marks: Sequence[Mark | None]
+        self,
+        number: int,
+        step: FileStep,
+        marks: Sequence[Mark | None],
     ) -> Iterator[Mark]:
         """Complete the marks with new ones for the lines that the entry wrote."""
         for mark, group in groupby(range(len(marks)), key=marks.__getitem__):
@@ -267,7 +285,11 @@ class FileHistories:
             self._pieces.append(_Piece(step.author, number, step, written))
 
     def _come_back(
-        self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
+        self,
+        path: str,
+        lines: list[bytes],
+        marks: list[Mark],
+        alive: set[Mark],
     ) -> None:
         """Mark unknown lines that have the same neighbour as in another version."""
         missing = _unmarked(lines, marks)
@@ -292,7 +314,11 @@ class FileHistories:
             missing = _unmarked(lines, marks)
 
     def _found_again(
-        self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
+        self,
+        path: str,
+        lines: list[bytes],
+        marks: list[Mark],
+        alive: set[Mark],
     ) -> None:
         """Mark pieces that were moved within the file, or from a file that lacks them now."""
         missing = _unmarked(lines, marks)

@@ -84,7 +84,11 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return _print_tables(found, turns)
 
 
-def _text(repository: Repository, path: str, name: str) -> bytes:
+def _text(
+    repository: Repository,
+    path: str,
+    name: str,
+) -> bytes:
     """Read a text file of the repository. `name`: the file as the user wrote it."""
     try:
         data = repository.data(path)
@@ -209,7 +213,11 @@ def _refuse_note_of_others(repository: Repository, commit: str) -> None:
 
 
 def _add_note(
-    repository: Repository, commit: str, text: str, name: str, mail: str
+    repository: Repository,
+    commit: str,
+    text: str,
+    name: str,
+    mail: str,
 ) -> None:
     """Add a note to a commit, in the name of the committer."""
     variables = {**repository.git.variables}
@@ -222,7 +230,10 @@ def _add_note(
 
 
 def _add_trace(
-    root: Path, written: Written, turns: Sequence[TurnFacts], commit: str | None
+    root: Path,
+    written: Written,
+    turns: Sequence[TurnFacts],
+    commit: str | None,
 ) -> int:
     """Append a record to the file of traces, and print it. Returns the exit code."""
     if not turns:
@@ -240,7 +251,9 @@ def _add_trace(
 
 
 def _trailers_of_index(
-    repository: Repository, environment: Mapping[str, str], message: str | None
+    repository: Repository,
+    environment: Mapping[str, str],
+    message: str | None,
 ) -> int:
     """Print the trailers for the commit of what is staged, or add them to its message.
 
@@ -268,7 +281,11 @@ def _trailers_of_index(
     return 0
 
 
-def _add_trailers(repository: Repository, message: str, lines: Sequence[str]) -> None:
+def _add_trailers(
+    repository: Repository,
+    message: str,
+    lines: Sequence[str],
+) -> None:
     """Add trailers to a file with a commit message, unless it has them."""
     options = ["--no-divider", "--if-exists", "addIfDifferent", "--if-missing", "add"]
     options += [f"--trailer={line}" for line in lines]

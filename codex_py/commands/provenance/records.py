@@ -23,7 +23,10 @@ Written = Mapping[str, Mapping[int, LineAuthor]]
 
 
 def written_between(
-    repository: Repository, olds: Sequence[str], new: str, until: float = inf
+    repository: Repository,
+    olds: Sequence[str],
+    new: str,
+    until: float = inf,
 ) -> tuple[Written, list[TurnFacts]]:
     """Find the lines that a tree has and none of the old ones, if a session surely wrote them.
 
@@ -106,7 +109,9 @@ def _numbers(first: int, last: int) -> str:
 
 
 def trace(
-    written: Written, turns: Iterable[TurnFacts], commit: str | None
+    written: Written,
+    turns: Iterable[TurnFacts],
+    commit: str | None,
 ) -> dict[str, Any]:
     """Make a record of Agent Trace 0.1. `commit`: None for the work tree."""
     contributors = {(turn.session, turn.turn): _contributor(turn) for turn in turns}

@@ -89,7 +89,10 @@ class Repository:
     """
 
     def __init__(
-        self, config: Config, environment: Mapping[str, str], folder: Path
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        folder: Path,
     ) -> None:
         root = project_root(folder, (".git",))
         if root is None:
@@ -406,7 +409,9 @@ def _below(roots: Sequence[str], path: str) -> str:
 
 
 def _source_paths(
-    history: FileHistories, steps: Sequence[FileStep], unknown: Sequence[set[bytes]]
+    history: FileHistories,
+    steps: Sequence[FileStep],
+    unknown: Sequence[set[bytes]],
 ) -> set[str]:
     """The files of these steps that some of the unknown lines may come from."""
     paths: set[str] = set()
@@ -424,7 +429,11 @@ def _is_known_text(change: EntryChange) -> bool:
     return b"\0" not in (change.old or b"") + (change.written or b"")
 
 
-def _author(done: _Done, change: EntryChange, parts: _Parts) -> LineAuthor | None:
+def _author(
+    done: _Done,
+    change: EntryChange,
+    parts: _Parts,
+) -> LineAuthor | None:
     """The author of the lines that a change added; None if it belongs to no turn."""
     entry = done.entry
     own = entry.turn

@@ -228,7 +228,9 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
 
 
 def model_to_try(
-    config: Config, provider: Provider, environment: Mapping[str, str]
+    config: Config,
+    provider: Provider,
+    environment: Mapping[str, str],
 ) -> str:
     """Choose a model of a provider: the configured one, else one that it is known to have.
 
@@ -252,7 +254,9 @@ def model_to_try(
 
 
 def _listed(
-    config: Config, environment: Mapping[str, str], name: str
+    config: Config,
+    environment: Mapping[str, str],
+    name: str,
 ) -> dict[str, Any]:
     """Describe a provider; see `listed_providers`."""
     facts: dict[str, Any] = {"id": name, **dict.fromkeys(_FACTS)}
@@ -272,7 +276,9 @@ def _listed(
 
 
 def _key(
-    config: Config, provider: Provider, environment: Mapping[str, str]
+    config: Config,
+    provider: Provider,
+    environment: Mapping[str, str],
 ) -> tuple[str | None, bool | None]:
     """The facts `key` and `has_key` of a provider; see `listed_providers`."""
     if provider.env_key is None and provider.auth is not None:

@@ -115,7 +115,10 @@ _OTHERS = (
 
 
 async def tried(
-    config: Config, provider: Provider, model: str, environment: Mapping[str, str]
+    config: Config,
+    provider: Provider,
+    model: str,
+    environment: Mapping[str, str],
 ) -> Sequence[TrialFinding]:
     """Try a model of a provider. The first finding is `streaming`.
 

@@ -68,7 +68,9 @@ _OF_OTHERS: Final = (
 
 
 def export_portable(
-    path: Path, environment: Mapping[str, str], file: BinaryIO
+    path: Path,
+    environment: Mapping[str, str],
+    file: BinaryIO,
 ) -> list[str]:
     """Write the portable form of a session file. Returns a sentence for each thing that it lacks.
 
@@ -188,7 +190,10 @@ def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
 
 
 def _patch(
-    cwd: Path, home: Path, environment: Mapping[str, str], notes: list[str]
+    cwd: Path,
+    home: Path,
+    environment: Mapping[str, str],
+    notes: list[str],
 ) -> str:
     """The changes in `cwd` since the last commit, as a diff. `notes` gets a sentence about what it
     lacks."""
@@ -233,7 +238,10 @@ class Imported:
 
 
 def import_portable(
-    source: Path, cwd: Path, home: Path, environment: Mapping[str, str]
+    source: Path,
+    cwd: Path,
+    home: Path,
+    environment: Mapping[str, str],
 ) -> Imported:
     """Write an exported session as a new session of this home. Nothing else is changed.
 
@@ -322,7 +330,10 @@ def _lines(file: BinaryIO) -> Iterator[Any]:
 
 
 def _own_meta(
-    line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path
+    line: dict[str, Any],
+    exported_id: str,
+    thread_id: str,
+    cwd: Path,
 ) -> SessionMeta:
     """Adapt the line with the metadata to the new id and folder, and remove links to other
     sessions. Returns the metadata."""

@@ -262,7 +262,10 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _named(
-    argv: Sequence[str], environment: Mapping[str, str], kind: str, folder: str
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    kind: str,
+    folder: str,
 ) -> tuple[Path, str]:
     """Parse a command line that names a session in a folder of the home.
 
