@@ -199,7 +199,8 @@ class _RequestHelp(argparse.Action):
 
 def given(found: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, by the names of their fields."""
-    return {name: value for name, value in vars(found).items() if value is not None}
+    options = vars(found)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:

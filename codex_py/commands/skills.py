@@ -68,7 +68,8 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
         raise UsageError("say which folder: codex-py skills check PATH")
     problems: list[str] = []
     for folder in folders:
-        files = [path for path, _ in skill_files([Folder(folder, "user")], problems)]
+        found = skill_files([Folder(folder, "user")], problems)
+        files = [path for path, _ in found]
         if folder.name == "SKILL.md" and folder.is_file():
             files = [folder]  # pre-commit hooks name the file
         for path in files:

@@ -163,7 +163,9 @@ def _list(entries: Entries, *, as_json: bool) -> int:
         states.append(facts["state"])
         # Without the difference to UTC.
         time = facts["time"][:19]
-        table.append((str(entry.number), time, ", ".join(states), entry.cwd, files))
+        number = str(entry.number)
+        state = ", ".join(states)
+        table.append((number, time, state, entry.cwd, files))
     table += [(str(number), "", "damaged", "", "") for number in entries.damaged]
     rows = [[_one_line(cell) for cell in row] for row in table]
     lines = [f"{line.rstrip()}\n" for line in aligned(rows)]

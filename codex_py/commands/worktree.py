@@ -71,7 +71,8 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     for each in found:
         commit = each.commit[:9] or "-"
         newest = each.sessions[0] if each.sessions else "-"
-        rows.append((each.name, each.state, commit, newest, str(each.path)))
+        path = str(each.path)
+        rows.append((each.name, each.state, commit, newest, path))
     return print_table(rows)
 
 

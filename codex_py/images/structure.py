@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
-from typing import Final
+from typing import Final, TypeAlias
 
 from codex_py.images.kinds import BEGINNINGS, NOT_AN_IMAGE, Kind
 from codex_py.protocol.frozen import frozen
@@ -278,7 +278,8 @@ def _webp_frame(name: bytes, body: bytes) -> tuple[int, int]:
     return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
 
 
-_READERS: Final[Mapping[Kind, Callable[[bytes], tuple[int, int]]]] = {
+_Reader: TypeAlias = Callable[[bytes], tuple[int, int]]
+_READERS: Final[Mapping[Kind, _Reader]] = {
     "png": _png,
     "jpeg": _jpeg,
     "gif": _gif,

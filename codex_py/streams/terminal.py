@@ -71,9 +71,10 @@ def some_of(paths: Sequence[str], most: int = _MAX_NAMED) -> str:
 def _visible(match: re.Match[str]) -> str:
     """The picture or the escape of an unsafe character; itself where it belongs to its
     neighbours."""
-    code = ord(match[0])
-    if code > 0x200B and _belongs(match[0], match.string, match.start()):
-        return match[0]
+    character = match[0]
+    code = ord(character)
+    if code > 0x200B and _belongs(character, match.string, match.start()):
+        return character
     if code < 0x20:
         return chr(0x2400 + code)
     if code == 0x7F:

@@ -200,7 +200,8 @@ def _reasons(plan: PatchPlan) -> list[str]:
 
 def _link_note(change: PatchedFile, cwd: Path) -> str:
     path = change.destination
-    target = Path(os.path.realpath(path.parent / (change.link or "")))
+    linked = path.parent / (change.link or "")
+    target = Path(os.path.realpath(linked))
     sentence = f"{_shown(path, cwd)} is a symbolic link to {change.link}"
     if not target.is_relative_to(cwd.resolve()):
         sentence += f", outside of {cwd}"

@@ -154,7 +154,8 @@ class Schedule:
         """Queue a row after its equals, so that an outage does not use up one task's attempts."""
         lane = self._lanes[row.provider]
         if not lane.is_closed:
-            heapq.heappush(lane.queue, (-row.priority, next(self._numbers), row))
+            number = next(self._numbers)
+            heapq.heappush(lane.queue, (-row.priority, number, row))
 
     async def _attempt(self, lane: _Lane, row: Row) -> None:
         began = time.monotonic()

@@ -87,7 +87,8 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     for plugin in plugins.found:
         summary = {key: getattr(plugin, key) for key in _SUMMARY}
         entries.append({**summary, "error": None})
-    entries += [{"name": name, "error": why} for name, why in plugins.unusable.items()]
+    for name, why in plugins.unusable.items():
+        entries.append({"name": name, "error": why})
     entries.sort(key=lambda entry: entry["name"])
     if options.json:
         return print_json(entries, indent=2, ensure_ascii=False)

@@ -105,7 +105,8 @@ def _line_facts(
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number, (text, author) in enumerate(lines, 1):
-        row: dict[str, Any] = {"line": number, "text": text.removesuffix("\r")}
+        row: dict[str, Any] = {"line": number}
+        row["text"] = text.removesuffix("\r")
         if author is not None:
             row["session"] = author.thread_id
             row["turn"] = author.turn
@@ -168,10 +169,11 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return _trace_work_tree(repository)
     commit = repository.commit(options.commit or "HEAD")
     repository.revision = commit
-    made = _made(repository, commit)
-    olds = made[0].split() or [empty_tree(repository.git, repository.root)]
-    until = _end_of(made[-1])
-    written, turns = written_between(repository, olds, commit, until)
+    parents, author, name, mail, time = _made(repository, commit)
+    olds = parents.split()
+    if not olds:
+        olds = [empty_tree(repository.git, repository.root)]
+    written, turns = written_between(repository, olds, commit, _end_of(time))
     if options.trace:
         return _add_trace(repository.root, written, turns, commit)
     if options.trailer:
@@ -180,7 +182,6 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_out(f"No line of commit {commit} is known to be a session's.\n")
     if not options.force:
         _refuse_note_of_others(repository, commit)
-    _, author, name, mail, _ = made
     text = note(written, turns, commit, author)
     _add_note(repository, commit, text, name or "unknown", mail or "unknown")
     count = sum(map(len, written.values()))

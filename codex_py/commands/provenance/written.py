@@ -259,7 +259,8 @@ class Repository:
 
         def asked(option: str, names: Sequence[str]) -> bytes:
             lines = [os.fsencode(name) + b"\n" for name in names]
-            return self.git.data(self.root, "cat-file", option, stdin=b"".join(lines))
+            stdin = b"".join(lines)
+            return self.git.data(self.root, "cat-file", option, stdin=stdin)
 
         sizes = asked("--batch-check=%(objectsize)", names).splitlines()
         small = [

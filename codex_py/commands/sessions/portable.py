@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, TypeAlias, cast
 
 from codex_py.app.export.redaction import Redactor
 from codex_py.app.patching import repository_of
@@ -50,6 +50,8 @@ _OPAQUE: Final = "encrypted_content"
 """A field of reasoning items: only the provider can read it, and it must not change."""
 _END: Final = r"(?![\w~+@%-]|\.\w)"
 """Matches at the end of a component of a path."""
+_Change: TypeAlias = Callable[[str], str]
+"""A function that changes a text."""
 _MAX_BYTES: Final = 1 << 30
 """Limit for a portable file."""
 _MARK: Final = re.compile(r"codex-portable-[0-9a-f]{32}")
@@ -127,7 +129,7 @@ def export_portable(
     return notes + redact.notes
 
 
-def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+def map_strings(value: Any, change: _Change) -> Any:
     """Change all strings in a JSON value, including keys and strings in calls' JSON arguments."""
     if isinstance(value, str):
         return change(value)
@@ -150,7 +152,7 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     return fields
 
 
-def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
+def paths_to_marks(mark: str, places: Mapping[str, str]) -> _Change:
     """Make a function that replaces paths by placeholders.
 
     Args:
@@ -176,7 +178,7 @@ def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
     return marked
 
 
-def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
+def marks_to_paths(mark: str, places: Mapping[str, str]) -> _Change:
     """Make a function that replaces placeholders by paths. `places`: paths by name."""
     names = "|".join(places)
     expression = re.compile(rf"{re.escape(mark)}:({names})>")
