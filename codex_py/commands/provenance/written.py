@@ -72,7 +72,7 @@ class _Parts(NamedTuple):
 
     numbers: Sequence[int] = ()
     has_lost: bool = False
-    """True if the journal has no longer all parts."""
+    """True if the journal no longer has all parts."""
     has_early: bool = False
     """True if a part is lost, or was written before the first copy of the work tree. Between such a
     part and that copy, somebody else may have edited a file."""
@@ -327,9 +327,10 @@ class Repository:
             unknown = [history.unknown(path, lines) for path, lines in wanted.items()]
             if not any(unknown):
                 break
+            followed = {"", *paths}
             further: set[str] = set()
             for n, done in enumerate(self._done):
-                if not paths.union({""}).issuperset(done.names):
+                if not followed.issuperset(done.names):
                     further |= _source_paths(history, sources(n), unknown)
             if further <= paths:
                 break
@@ -363,6 +364,7 @@ class Repository:
         return steps, since, since
 
     def _parts(self, turn: TurnOfEntry | None) -> _Parts:
+        """Look up the parts of the turn that an entry records; None for an entry of a patch."""
         if turn is None:
             return _Parts()
         numbers = [number for number in turn.patches if number in self._known]
