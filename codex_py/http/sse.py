@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import httpx
 
-from codex_py.errors import ModelError, StreamError
+from codex_py.errors import ExitCode, ModelError, StreamError
 
 ServerSentEvent: TypeAlias = tuple[str, str]
 """The name of an event, and its data."""
@@ -53,7 +53,8 @@ async def server_sent_events(
             event that is sent again and again keep the connection alive.
 
     Raises:
-        StreamError: the connection broke or fell silent, or an event or the response is too large.
+        StreamError: the connection broke or fell silent.
+        ModelError: an event or the response is too large. Another attempt would take as long.
         ModelError: the body is packed in an unknown way.
     """
     splitter = _Splitter()
@@ -215,20 +216,19 @@ class _Bounds:
             self._news_at = time.monotonic()
 
     def check(self, size_bytes: int) -> None:
-        """Count the bytes of a read. Raises a `StreamError` if a limit is exceeded."""
+        """Count the bytes of a read. Raises a `ModelError` if a limit is exceeded."""
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
-            raise StreamError.broke_off(
-                f"an event is larger than {MAX_EVENT_BYTES} bytes",
-                code="event_too_large",
-            )
+            raise _too_large("an event", MAX_EVENT_BYTES, "event_too_large")
         if self._bytes > MAX_RESPONSE_BYTES:
-            raise StreamError.broke_off(
-                f"the response is larger than {MAX_RESPONSE_BYTES} bytes",
-                code="response_too_large",
-            )
+            raise _too_large("the response", MAX_RESPONSE_BYTES, "response_too_large")
         if time.monotonic() - self._news_at > self._max_quiet_s:
             raise StreamError.broke_off(
                 f"no event for {self._max_quiet_s:.0f} s, only signs of life",
                 code="idle_timeout",
             )
+
+
+def _too_large(what: str, max_bytes: int, code: str) -> ModelError:
+    message = f"{what} is larger than {max_bytes} bytes"
+    return ModelError(message, code=code, exit_code=ExitCode.UNAVAILABLE)

@@ -242,6 +242,52 @@ def test_a_tool_whose_name_is_refused_at_its_place_is_left_out(
         assert list(foreign(wires.requests[-1]).values()) == [GOOD] * 4
 
 
+NAMING_WORDS = (
+    "Tool '{}' is not supported",
+    "'{}' is a reserved tool name",
+    "Function name {} is not allowed",
+    "tools: the name `{}` is already in use by the provider",
+    "Invalid tool: {}: unknown builtin",
+)
+
+
+def refuses_name(name: str, words: str) -> Callable[[RecordedRequest], Any]:
+    """A server that refuses every request with a tool of this name."""
+
+    def answer(request: RecordedRequest) -> Any:
+        if any(tool.get("name") == name for tool in tools_of(request)):
+            body = json.dumps(error(words.format(name))).encode()
+            return Reply(status=400, body=body)
+        return DONE
+
+    return answer
+
+
+@pytest.mark.parametrize("words", NAMING_WORDS)
+@pytest.mark.parametrize("wire", NATIVE)
+def test_an_own_tool_that_is_refused_by_its_name_is_left_out(
+    place: Workplace, wire: str, words: str
+) -> None:
+    answer = refuses_name("update_plan", words)
+    with AnyWire(place) as wires:
+        wires.prompt(wire, "go", *[answer] * 3)
+        assert wires.last["type"] == "turn.completed"
+        first, *_, last = wires.requests
+        names = [[tool.get("name") for tool in tools_of(r)] for r in (first, last)]
+        assert names[1] == [name for name in names[0] if name != "update_plan"]
+        assert "it is left out" in wires.warnings[-1]
+
+
+@pytest.mark.parametrize("name", ["exec_command", "write_stdin"])
+def test_an_agent_without_commands_is_none(place: Workplace, name: str) -> None:
+    answer = refuses_name(name, NAMING_WORDS[0])
+    with AnyWire(place) as wires:
+        wires.prompt("responses", "go", *[answer] * 3)
+        assert len(wires.requests) == 2
+        assert wires.last["type"] == "turn.failed"
+        assert name in wires.last["error"]["message"]
+
+
 UNKNOWN_WORDS = (
     "Object fields require at least one of: 'properties' or 'anyOf' with a list of possible"
     " properties. (parameter: tools)",

@@ -318,6 +318,7 @@ def test_a_packed_stream_that_has_no_end_is_given_up(place: Workplace) -> None:
         [Reply(body=bomb, headers={"content-encoding": "gzip"})]
     ) as server:
         outcome = place.run(server)
+        assert len(server.requests) == 1
     assert (outcome.code, outcome.error["code"]) == (69, "event_too_large")
 
 

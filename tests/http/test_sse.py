@@ -154,7 +154,8 @@ def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     line = b"data: " + b"x" * 993 + b"\n"
     assert read(*[line + b"\n"] * 50) == ["x" * 993] * 50
     for endless in ([line] * 50, [b"x" * 1000] * 50, [b'{"a":'] + [b" " * 1000] * 50):
-        assert failure(*endless).code == "event_too_large"
+        error = failure(*endless)
+        assert (error.code, error.retryable) == ("event_too_large", False)
 
 
 def test_large_line_takes_time_in_proportion_to_its_size() -> None:
@@ -218,7 +219,7 @@ def test_signs_of_life_without_an_event_are_waited_for_so_long_only(
 def test_a_response_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_RESPONSE_BYTES", 10_000)
     error = failure(*itertools.repeat(b"data: x\n\n", 2_000))
-    assert error.code == "response_too_large"
+    assert (error.code, error.retryable) == ("response_too_large", False)
 
 
 _LINES = st.sampled_from(

@@ -23,6 +23,15 @@ _STATUSES: Final = {
 """The statuses of a refusal that may be about a tool. A status of 500 or more counts if the words
 are about a schema."""
 
+_RUN_COMMANDS: Final = {
+    "exec_command",
+    "write_stdin",
+    "shell",
+    "shell_command",
+    "local_shell",
+}
+"""The tools without which an agent could do nothing. They are never left out."""
+
 _MAX_AT_PLACES: Final = 3
 """The number of tools that are changed one by one because a server names their places. After that,
 all are changed at once."""
@@ -61,7 +70,7 @@ class ToolRefusals:
         if spec is None or not _is_about_tools(error):
             return None
         if is_named(_words(error), spec.name):
-            return self._change(spec)
+            return self._change(spec, is_certain=True)
         if self._believes_places:
             return self._change_at_place(spec, tools)
         return None
@@ -102,9 +111,12 @@ class ToolRefusals:
                     offered.append(with_schema_as_text(spec))
         return offered
 
-    def _change(self, spec: ToolSpec) -> str | None:
-        """Make the next change of a tool. Returns it as a clause; None if there is none."""
-        change = self._next_change(spec)
+    def _change(self, spec: ToolSpec, *, is_certain: bool = False) -> str | None:
+        """Make the next change of a tool. Returns it as a clause; None if there is none.
+
+        `is_certain`: the server has named the tool.
+        """
+        change = self._next_change(spec, is_certain=is_certain)
         if change is None:
             return None
         self.changes[spec.name] = change
@@ -177,13 +189,12 @@ class ToolRefusals:
                 names.append(spec.name)
         return names
 
-    def _next_change(self, spec: ToolSpec) -> _Change | None:
-        """Return the change to try next. Functions of our own are never left out."""
+    def _next_change(self, spec: ToolSpec, *, is_certain: bool) -> _Change | None:
+        """Return the change to try next; None if there is none."""
         change = self.changes.get(spec.name)
         if isinstance(spec, FunctionSpec) and change is None:
             return "schema in description"
-        may_be_left_out = isinstance(spec, HostedSpec) or _is_foreign(spec)
-        if may_be_left_out and change != "left out":
+        if change != "left out" and _may_be_left_out(spec, is_certain=is_certain):
             return "left out"
         return None
 
@@ -198,6 +209,17 @@ def with_schema_as_text(spec: ToolSpec) -> ToolSpec:
         description=f"{spec.description}\nSchema of the parameters: {schema}",
         parameters={"type": "object", "properties": {}},
     )
+
+
+def _may_be_left_out(spec: ToolSpec, *, is_certain: bool) -> bool:
+    """True if an agent without this tool is still useful.
+
+    A function of our own is left out only if the server is certain to mean it.
+    """
+    if isinstance(spec, HostedSpec) or _is_foreign(spec):
+        return True
+    is_function = isinstance(spec, FunctionSpec)
+    return is_certain and is_function and spec.name not in _RUN_COMMANDS
 
 
 def _is_foreign(spec: ToolSpec) -> bool:
