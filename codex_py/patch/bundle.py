@@ -116,7 +116,13 @@ def read_bundle(data: bytes | str, key: bytes) -> Bundle:
             for each in fields["files"]
         }
         summary = "made by {model} in session {session} at {time}, on commit {base}"
-        return Bundle(fields, diff, files, _failure(fields), summary.format_map(fields))
+        return Bundle(
+            facts=fields,
+            diff=diff,
+            files=files,
+            failure=_failure(fields),
+            summary=summary.format_map(fields),
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # A right digest does not promise the right fields: anybody can compute one.
         raise _refusal("is damaged") from None

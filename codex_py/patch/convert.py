@@ -153,7 +153,8 @@ def _lines(
         yield f"*** Update File: {name}"
         if change.move_to is not None:
             yield f"*** Move to: {change.move_to.relative_to(cwd)}"
-        hunks = read_diff(exact_diff([change], cwd, context))[-1].hunks
+        *_, file = read_diff(exact_diff([change], cwd, context))
+        hunks = file.hunks
         for hunk in hunks:
             yield "@@"
             yield from (_text(line) for line in hunk.body)
@@ -239,4 +240,9 @@ def _opposite(change: PatchedFile) -> Iterator[PatchedFile]:
         old_mode=change.new_mode,
         new_mode=change.replaced_mode or change.new_mode,
     )
-    yield PatchedFile.of(change.path, None, change.old, new_mode=change.old_mode)
+    yield PatchedFile.of(
+        change.path,
+        None,
+        change.old,
+        new_mode=change.old_mode,
+    )

@@ -90,7 +90,10 @@ def _detected(text: str) -> Detected:
 
 
 def _beside_envelope(
-    text: str, diffs: Sequence[str], *, has_bare_diff: bool
+    text: str,
+    diffs: Sequence[str],
+    *,
+    has_bare_diff: bool,
 ) -> Detected:
     """Decide for a text that has an envelope, and perhaps diffs too.
 
@@ -149,7 +152,14 @@ def _fences(text: str) -> tuple[str, list[str]]:
         elif _closes(found, opened):
             outside.append(text[at : opened.start()])
             block = text[opened.end() : found.start()]
-            blocks.append(re.sub(f"^{opened[1]}", "", block, flags=re.MULTILINE))
+            blocks.append(
+                re.sub(
+                    f"^{opened[1]}",
+                    "",
+                    block,
+                    flags=re.MULTILINE,
+                )
+            )
             at = found.end()
             opened = None
     outside.append(text[at:])
@@ -158,6 +168,7 @@ def _fences(text: str) -> tuple[str, list[str]]:
 
 def _closes(found: re.Match[str], opened: re.Match[str]) -> bool:
     """True if a fence ends the block that another one opened."""
-    if found[1] != opened[1] or not found[2].startswith(opened[2]):
+    has_same_marks = found[2].startswith(opened[2])
+    if found[1] != opened[1] or not has_same_marks:
         return False
     return not found[3].strip()

@@ -149,7 +149,8 @@ class PatchPlan:
         """
         # On disk, a submodule is a directory of its own.
         made = [file.location for file in self._files if file.fate == "submodule"]
-        entry = JournalEntry(list(self._files), obsolete=list(self.emptied), made=made)
+        files = list(self._files)
+        entry = JournalEntry(files, obsolete=self.emptied, made=made)
         return commit(entry, journal)
 
     def summary(self) -> str:
@@ -181,16 +182,17 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
 
     def writable(path: str) -> bool:
         location = f"{path}/"
-        below = [root for root in real_roots if location.startswith(join(root, ""))]
-        if not below:
+        above = [root for root in real_roots if location.startswith(join(root, ""))]
+        if not above:
             return False
-        outermost = min(below, key=len)
-        names = location[len(outermost) :].split("/")
+        outermost = min(above, key=len)
+        names = location.removeprefix(outermost).split("/")
         if ".git" in map(spelt, names):
             return False
-        # A root inside another one is protected too.
-        for root in below:
-            name, _, _ = location[len(join(root, "")) :].partition("/")
+        # The names at the top of a root that is inside another one are protected too.
+        for root in above:
+            rest = location.removeprefix(join(root, ""))
+            name, _, _ = rest.partition("/")
             if name and is_protected(root, name):
                 return False
         return True

@@ -206,11 +206,12 @@ def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
     """Find the place at which the longest line of the block is most like the file's line."""
     sizes = [len(line) for line in block]
     offset = sizes.index(max(sizes))
-    wanted = _key(block[offset])
+    limit = 2 * _MAX_SHOWN
+    wanted = _key(block[offset])[:limit]
     best = _SIMILAR
     place = None
     for at, line in enumerate(lines[:_MAX_COMPARED]):
-        likeness = _likeness(_key(line[: 2 * _MAX_SHOWN]), wanted[: 2 * _MAX_SHOWN])
+        likeness = _likeness(_key(line[:limit]), wanted)
         if likeness > best:
             best = likeness
             place = at - offset

@@ -63,7 +63,9 @@ def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
 
 
 def work_tree(
-    git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: False
+    git: Git,
+    top: Path,
+    left_out: Callable[[str], bool] = lambda _: False,
 ) -> str:
     """Write a git tree of all files except ignored ones, submodules and repositories.
 
@@ -81,13 +83,26 @@ def work_tree(
     differing = ("diff-files", "-z", "--name-only", "--ignore-submodules=all")
     gone = git.names(top, *differing, "--diff-filter=D")
     changed = git.names(top, *differing, "--diff-filter=d")
-    new = git.names(top, "ls-files", "-z", "--others", "--exclude-standard")
+    new = git.names(
+        top,
+        "ls-files",
+        "-z",
+        "--others",
+        "--exclude-standard",
+    )
     # A name with a slash is that of a repository.
     new_files = [name for name in new if not name.endswith("/")]
     files = [name for name in (*changed, *new_files) if not left_out(name)]
     # First, because a file may be gone so that another one could take the place of its folder.
     _update_index(git, top, gone, "--force-remove")
-    _update_index(git, top, files, "--add", "--remove", "--replace")
+    _update_index(
+        git,
+        top,
+        files,
+        "--add",
+        "--remove",
+        "--replace",
+    )
     return git.output(top, "write-tree")
 
 
@@ -103,7 +118,14 @@ def _update_index(
 
 def empty_tree(git: Git, top: Path) -> str:
     """Return the id of the tree without files. Raises a `CodexError` if git fails."""
-    return git.output(top, "hash-object", "-w", "-t", "tree", "--stdin")
+    return git.output(
+        top,
+        "hash-object",
+        "-w",
+        "-t",
+        "tree",
+        "--stdin",
+    )
 
 
 def files_between(
@@ -121,7 +143,16 @@ def files_between(
     Raises:
         CodexError: git fails, or an object is missing.
     """
-    fields = git.names(top, "diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
+    fields = git.names(
+        top,
+        "diff-tree",
+        "-r",
+        "-z",
+        "--no-renames",
+        "--raw",
+        old,
+        new,
+    )
     found: list[_Difference] = []
     facts = fields[::2]
     names = fields[1::2]
@@ -134,7 +165,12 @@ def files_between(
             found.append(_Difference(name, before, after))
     sides = [side for each in found for side in (each.before, each.after)]
     asked = "\n".join([side.blob for side in sides if side.mode]).encode()
-    printed = git.data(top, "cat-file", "--batch", stdin=asked)
+    printed = git.data(
+        top,
+        "cat-file",
+        "--batch",
+        stdin=asked,
+    )
     contents = batched_contents(printed)
     return [
         PatchedFile.of(

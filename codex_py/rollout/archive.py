@@ -40,7 +40,13 @@ def archive(home: Path, thread_id: str) -> None:
         for member, paths in members.items():
             for path in paths:
                 place = home / ARCHIVED_SESSIONS / path.name
-                _move(home, member, path, place, archived_at=int(time.time()))
+                _move(
+                    home,
+                    member,
+                    path,
+                    place,
+                    archived_at=int(time.time()),
+                )
 
 
 def unarchive(home: Path, thread_id: str) -> None:
@@ -109,7 +115,11 @@ def _family(
 
 
 def _move(
-    home: Path, member: str, path: Path, place: Path, archived_at: int | None = None
+    home: Path,
+    member: str,
+    path: Path,
+    place: Path,
+    archived_at: int | None = None,
 ) -> None:
     """Move a file of a thread.
 

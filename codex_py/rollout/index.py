@@ -29,7 +29,9 @@ _NAMES_LOCK = f"{_NAMES}.lock"
 
 
 def find_session(
-    home: Path, id_or_name: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
+    home: Path,
+    id_or_name: str,
+    folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS),
 ) -> Path | None:
     """Find the file of a thread; None if there is none.
 
@@ -62,7 +64,9 @@ def require_session(home: Path, id_or_name: str) -> Path:
 
 
 def files_of_thread(
-    home: Path, thread_id: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
+    home: Path,
+    thread_id: str,
+    folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS),
 ) -> Iterator[Path]:
     """The files of a thread, newest first, archived ones after the others."""
     for folder in folders:
@@ -116,7 +120,11 @@ def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
 
 
 def recent_sessions(
-    home: Path, *, cwd: Path | None, folder: str = SESSIONS, by_start: bool = False
+    home: Path,
+    *,
+    cwd: Path | None,
+    folder: str = SESSIONS,
+    by_start: bool = False,
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
     """The sessions in a folder of the home, except subagents. The most recently written comes first.
 
@@ -194,7 +202,9 @@ def _begins_with(entry: "os.DirEntry[str]", word: bytes) -> bool:
 
 
 def _newest_first(
-    folder: Path | str, part: str = "", around: Sequence[str] = ()
+    folder: Path | str,
+    part: str = "",
+    around: Sequence[str] = (),
 ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
     """The session files anywhere below a folder, the most recently started first: paths sort by time.
 

@@ -61,7 +61,11 @@ class _ThreadFile(NamedTuple):
 class ThreadLines:
     """The lines of a thread, without metadata. `since` and `last` raise a `SessionError` if a file cannot be read."""
 
-    def __init__(self, path: Path, events: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        events: Collection[str] | None = None,
+    ) -> None:
         """Find the files of the thread.
 
         Args:
@@ -105,7 +109,9 @@ class ThreadLines:
             return None
 
     def last(
-        self, name: str, value: Callable[[Line], T | None]
+        self,
+        name: str,
+        value: Callable[[Line], T | None],
     ) -> tuple[Start, T] | None:
         """Search from the end for a line or an event of this type for which `value` returns a
         value.
@@ -113,7 +119,8 @@ class ThreadLines:
         Returns the start of the line and the value; None if no such line exists.
         """
         mark = f'"{name}"'.encode()
-        for number, (path, end) in reversed(list(enumerate(self._files))):
+        numbered = list(enumerate(self._files))
+        for number, (path, end) in reversed(numbered):
             with session_lines(path) as (_, file):
                 for offset, raw in lines_with(mark, file):
                     for line in reversed(list(self._readable([raw]))):
@@ -299,7 +306,14 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
         response, is_output, position, arrival = map(int, place)
         where = HistoryPlace(response, bool(is_output), position, arrival)
     fields = cast("dict[str, Any]", payload)
-    return Line(kind.decode(), fields, ordinal, encoded, where, time.decode())
+    return Line(
+        kind.decode(),
+        fields,
+        ordinal,
+        encoded,
+        where,
+        time.decode(),
+    )
 
 
 def _parse_any(raw: bytes) -> Line:

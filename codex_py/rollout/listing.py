@@ -110,7 +110,10 @@ def list_sessions(
 
 
 def search_sessions(
-    home: Path, words: Sequence[str], *, archived: bool = False
+    home: Path,
+    words: Sequence[str],
+    *,
+    archived: bool = False,
 ) -> Iterator[tuple[SessionSummary, list[PreviewMessage]]]:
     """Search for sessions in which one prompt or answer contains all the words.
 
@@ -135,7 +138,9 @@ def search_sessions(
 
 
 def _places(
-    path: Path, words: Sequence[str], plain: Sequence[bytes]
+    path: Path,
+    words: Sequence[str],
+    plain: Sequence[bytes],
 ) -> Iterator[PreviewMessage]:
     """The messages of a file that contain all words, each cut to the place of the first word.
 
@@ -171,7 +176,11 @@ def _snippet(text: str, word: str) -> str:
 
 
 def _summaries(
-    home: Path, cwd: Path | None, *, archived: bool, by_start: bool = False
+    home: Path,
+    cwd: Path | None,
+    *,
+    archived: bool,
+    by_start: bool = False,
 ) -> Iterator[SessionSummary]:
     """Read the sessions one after the other; a file that cannot be read is left out."""
     names = thread_names(home)

@@ -87,7 +87,9 @@ def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPromp
 
 
 def _with_times(
-    copied: list[SentPrompt], originals: Sequence[SentPrompt], until: float
+    copied: list[SentPrompt],
+    originals: Sequence[SentPrompt],
+    until: float,
 ) -> list[SentPrompt]:
     """Replace copied prompts by those of the original thread, which have their own times.
 
@@ -102,7 +104,12 @@ def _with_times(
     last_texts = [each.text for each in before[-len(texts) :]]
     if not texts or last_texts != texts:
         return copied
-    return [replace(each, until=min(each.until, until)) for each in before]
+    found: list[SentPrompt] = []
+    for each in before:
+        # A copy of a copy: the first one counts.
+        earliest = min(each.until, until)
+        found.append(replace(each, until=earliest))
+    return found
 
 
 def _seconds(timestamp: str) -> float:

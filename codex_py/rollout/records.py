@@ -201,7 +201,9 @@ def home_of(path: Path) -> Path:
 
 
 def line(
-    kind: str, payload: bytes | Mapping[str, Any], place: HistoryPlace | None = None
+    kind: str,
+    payload: bytes | Mapping[str, Any],
+    place: HistoryPlace | None = None,
 ) -> bytes:
     """Encode one line, with its newline.
 
@@ -219,7 +221,9 @@ def line(
 
 
 def token_count(
-    total: Usage, last: Usage, context_window: int | None
+    total: Usage,
+    last: Usage,
+    context_window: int | None,
 ) -> dict[str, Any]:
     """Make the payload of an `event_msg` with the tokens of the thread and of its last response."""
     return {

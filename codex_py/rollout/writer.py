@@ -78,9 +78,10 @@ class ThreadLock:
     def _is_current(self) -> bool:
         """True if the locked file is still the one at the path."""
         try:
-            return self._path.stat().st_ino == os.fstat(self._fd).st_ino
+            found = self._path.stat()
         except FileNotFoundError:
             return False
+        return found.st_ino == os.fstat(self._fd).st_ino
 
 
 def must_be_unused(path: Path) -> None:
@@ -151,10 +152,19 @@ class RolloutWriter:
             lock = ThreadLock(home, meta.id)
             undo.callback(lock.release)
             part = path.with_suffix(".part")
-            fd = _open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            fd = _open(part, flags)
             undo.callback(os.close, fd)
             undo.callback(part.unlink, missing_ok=True)
-            writer = cls(path, fd, lock, warn, masked, is_new=True, cut=False)
+            writer = cls(
+                path,
+                fd,
+                lock,
+                warn,
+                masked,
+                is_new=True,
+                cut=False,
+            )
             writer._write(line("session_meta", meta.payload()))
             for item in items:
                 writer._write(line("response_item", item))
@@ -194,13 +204,23 @@ class RolloutWriter:
             lock = ThreadLock(home_of(path), meta.id, _ADVICE)
             undo.callback(lock.release)
             # This needs the lock: another process may have written to the file before.
-            last_byte = os.pread(fd, 1, os.fstat(fd).st_size - 1)
-            cut = last_byte != b"\n"
+            size = os.fstat(fd).st_size
+            cut = os.pread(fd, 1, size - 1) != b"\n"
             undo.pop_all()
-            return cls(path, fd, lock, warn, masked, is_new=False, cut=cut)
+            return cls(
+                path,
+                fd,
+                lock,
+                warn,
+                masked,
+                is_new=False,
+                cut=cut,
+            )
 
     def response_item(
-        self, item: EncodedItem, place: HistoryPlace | None = None
+        self,
+        item: EncodedItem,
+        place: HistoryPlace | None = None,
     ) -> None:
         """Write an item of the history, byte for byte. If `place` is None, its place is that of the
         line."""
@@ -211,13 +231,17 @@ class RolloutWriter:
         self._append(line("turn_context", payload))
 
     def event_msg(
-        self, payload: Mapping[str, Any], place: HistoryPlace | None = None
+        self,
+        payload: Mapping[str, Any],
+        place: HistoryPlace | None = None,
     ) -> None:
         """Write an event that was shown: an object with a `type`."""
         self._append(line("event_msg", payload, place))
 
     def compacted(
-        self, message: str, replacement_history: Sequence[EncodedItem]
+        self,
+        message: str,
+        replacement_history: Sequence[EncodedItem],
     ) -> None:
         """Write that the history was replaced, with the new one. The base prompt is no part of it."""
         parts = (encode_json(message), b",".join(replacement_history))
@@ -226,7 +250,8 @@ class RolloutWriter:
 
     def rename(self, name: str) -> None:
         """Give the thread a name. Raises as `rename_thread`."""
-        rename_thread(home_of(self.path), thread_id_of(self.path.name) or "", name)
+        thread_id = thread_id_of(self.path.name) or ""
+        rename_thread(home_of(self.path), thread_id, name)
 
     def close(self) -> None:
         """Try once more to write the unwritten lines, then close the file. Later calls do nothing."""

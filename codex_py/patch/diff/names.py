@@ -55,7 +55,8 @@ def header_name(rest: bytes) -> tuple[bytes, bytes]:
     rest = rest.rstrip(b"\r\n")
     quotes = _QUOTED.match(rest)
     if quotes:
-        return unquoted(quotes[0]), rest[quotes.end() :].strip()
+        stamp = rest[quotes.end() :]
+        return unquoted(quotes[0]), stamp.strip()
     name, tab, stamp = rest.partition(b"\t")
     if tab:
         return name, stamp

@@ -33,7 +33,13 @@ class NetChanges:
         for file in files:
             path = str(file.path)
             if file.move_to is None:
-                self._set(path, file.old, file.old_mode, file.new, file.new_mode)
+                self._set(
+                    path,
+                    file.old,
+                    file.old_mode,
+                    file.new,
+                    file.new_mode,
+                )
                 continue
             self._set(path, file.old_entry, file.old_mode, None, None)
             sides = (file.replaced, file.replaced_mode, file.new, file.new_mode)
@@ -184,7 +190,11 @@ class NetChanges:
                 instead[Path(path)] = line
         return git_diff(files, root, instead, keeps_bytes=True)
 
-    def _held(self, data: bytes | None, old: "_Contents | None" = None) -> "_Contents":
+    def _held(
+        self,
+        data: bytes | None,
+        old: "_Contents | None" = None,
+    ) -> "_Contents":
         """Hold contents if there is room for them. If they are those of `old`, return that."""
         if data is None:
             return _Contents(None, None, None)

@@ -73,7 +73,9 @@ def git_diff(
 
 
 def exact_diff(
-    changes: Iterable[PatchedFile], root: Path, context: int = _CONTEXT
+    changes: Iterable[PatchedFile],
+    root: Path,
+    context: int = _CONTEXT,
 ) -> bytes:
     """Write a complete diff of all changes, from which `git apply` makes every byte of the new files.
 
@@ -127,7 +129,8 @@ def _check_expressible(change: PatchedFile, root: Path) -> None:
 def _parts(change: PatchedFile) -> list[PatchedFile]:
     """Split a change as git does if it concerns links or submodules. A change of files alone stays
     whole: that shows people more."""
-    if {kind_of(change.old_mode), kind_of(change.new_mode)} <= {"file", None}:
+    kinds = {kind_of(change.old_mode), kind_of(change.new_mode)}
+    if kinds <= {"file", None}:
         return [change]
     try:
         return list(in_git_words(change))
@@ -242,7 +245,11 @@ def _hunks(
 
 
 def _groups(
-    old: Sequence[bytes], new: Sequence[bytes], head: int, tail: int, context: int
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    head: int,
+    tail: int,
+    context: int,
 ) -> Iterable[list[tuple[str, int, int, int, int]]]:
     """Compare the lines, and group the opcodes (as `difflib` has them) into hunks.
 
@@ -252,7 +259,9 @@ def _groups(
     """
     old_end = len(old) - tail
     new_end = len(new) - tail
-    matcher = difflib.SequenceMatcher(None, old[head:old_end], new[head:new_end])
+    old_middle = old[head:old_end]
+    new_middle = new[head:new_end]
+    matcher = difflib.SequenceMatcher(None, old_middle, new_middle)
     if max(old_end, new_end) - head > _MAX_COMPARED_LINES:
         changed = [("replace", 0, old_end - head, 0, new_end - head)]
     else:

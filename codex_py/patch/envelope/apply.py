@@ -127,7 +127,9 @@ class _Planner(Planner[Section]):
 
 
 def _edited(
-    old: bytes, path: str, section: UpdateFile
+    old: bytes,
+    path: str,
+    section: UpdateFile,
 ) -> tuple[bytes, list[HunkReport]]:
     """Apply the hunks of a section to the contents of its file."""
     not_utf8 = ""

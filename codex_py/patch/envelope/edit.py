@@ -46,7 +46,9 @@ class _Anchor(NamedTuple):
 
 
 def edit_text(
-    text: str, hunks: Sequence[Hunk], path: str
+    text: str,
+    hunks: Sequence[Hunk],
+    path: str,
 ) -> tuple[str, list[HunkReport]]:
     """Apply all hunks. Returns the new text, and a report on the place of each hunk.
 
@@ -61,9 +63,11 @@ def edit_text(
         PatchError: of kind `match`; the message names every hunk that does not fit.
     """
     bom = ""
-    if text.startswith(BOM) and not any(BOM in line for line in _searched(hunks)):
-        bom = BOM
-        text = text[1:]
+    if text.startswith(BOM):
+        is_in_patch = any(BOM in line for line in _searched(hunks))
+        if not is_in_patch:
+            bom = BOM
+            text = text[1:]
     lines, terminators = split_lines(text)
     editor = _Editor(lines, hunks, path)
     for number, hunk in enumerate(hunks, 1):
@@ -104,10 +108,10 @@ def _written(
     at = 0
     after_the_last = _Change(len(lines), 0, ())
     for change in [*changes, after_the_last]:
-        kept = zip(
-            lines[at : change.start], terminators[at : change.start], strict=True
-        )
-        written += chain.from_iterable(kept)
+        kept = lines[at : change.start]
+        kept_terminators = terminators[at : change.start]
+        pairs = zip(kept, kept_terminators, strict=True)
+        written += chain.from_iterable(pairs)
         written += [line + end for line in change.lines]
         at = change.start + change.length
     return "".join(written)
@@ -151,7 +155,8 @@ class _Editor:
         else:
             place = min(max(hint, start), last)
         self.changes.append(_Change(place, 0, hunk.new_lines))
-        self.reports.append(HunkReport(self._path, number, hunk.line, place + 1))
+        report = HunkReport(self._path, number, hunk.line, placed=place + 1)
+        self.reports.append(report)
         self._cursor = start
 
     def _replace(self, hunk: Hunk, number: int, anchor: _Anchor) -> None:
@@ -223,7 +228,12 @@ class _Editor:
             failure += f"\n{reason}"
         self.failures.append(failure)
 
-    def _find(self, block: Sequence[str], hunk: Hunk, anchor: _Anchor) -> Match | None:
+    def _find(
+        self,
+        block: Sequence[str],
+        hunk: Hunk,
+        anchor: _Anchor,
+    ) -> Match | None:
         start, hint = anchor
         # An empty block is found at once, even where it should be the last.
         if hunk.end_of_file and block:
@@ -248,11 +258,21 @@ class _Editor:
                 f"({len(self._lines)} lines): leave out '*** End of File'."
             )
         adds = len(new) > len(hunk.context)
-        return explain_block(self._index, self._lines, old, new, start, adds=adds)
+        return explain_block(
+            self._index,
+            self._lines,
+            old,
+            new,
+            start,
+            adds=adds,
+        )
 
 
 def _changes(
-    at: int, old: Sequence[str], new: Sequence[str], context: Sequence[tuple[int, int]]
+    at: int,
+    old: Sequence[str],
+    new: Sequence[str],
+    context: Sequence[tuple[int, int]],
 ) -> Iterator[_Change]:
     """The runs of changed lines between the context lines of a hunk whose place is line `at`.
 

@@ -167,7 +167,8 @@ def _among_other_text(lines: Sequence[str]) -> list[str] | None:
     if begin > end or any(line.startswith(_LOOKS_LIKE_PATCH) for line in around):
         return None
     # A quoted script has escapes in it that are not ours to undo.
-    if any(re.search(_QUOTED_SCRIPT, line) for line in bare[:begin]):
+    before = bare[:begin]
+    if any(re.search(_QUOTED_SCRIPT, line) for line in before):
         return None
     return list(lines[begin : end + 1])
 

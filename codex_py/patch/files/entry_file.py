@@ -175,7 +175,9 @@ def _decoded(
 
 
 def _read_changes(
-    headers: Sequence[dict[str, Any]], store: str, contents: BinaryIO | None
+    headers: Sequence[dict[str, Any]],
+    store: str,
+    contents: BinaryIO | None,
 ) -> list[EntryChange]:
     """Read the changes of an entry; without `contents` their old and new contents are None."""
     changes: list[EntryChange] = []

@@ -115,7 +115,8 @@ class Directories:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_IMODE(found.st_mode) == mode:
             return
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _EXISTING, dir_fd=folder)
+        flags = os.O_RDONLY | os.O_DIRECTORY | _EXISTING
+        fd = os.open(name, flags, dir_fd=folder)
         try:
             os.fchmod(fd, mode)
         finally:
@@ -180,7 +181,11 @@ class Directories:
             os.close(fd)
 
     def rewrite(
-        self, location: str, data: bytes, mode: int, expected: EntryStatus
+        self,
+        location: str,
+        data: bytes,
+        mode: int,
+        expected: EntryStatus,
     ) -> None:
         """Overwrite the expected file in place. It keeps its links, its owner and its entry.
 
@@ -218,7 +223,8 @@ class Directories:
     def _descend(self, path: str) -> int:
         """Open a directory, and those above it from the nearest one that is open."""
         while len(self._handles) > _MAX_OPEN:
-            os.close(self._handles.pop(next(iter(self._handles))))
+            least_recent = next(iter(self._handles))
+            os.close(self._handles.pop(least_recent))
         names: list[str] = []
         reached = path
         while reached not in self._handles and reached != "/":
@@ -275,7 +281,12 @@ def read_file(
         data = os.read(fd, found.st_size + 1)
         if len(data) == found.st_size:
             return data
-        with os.fdopen(fd, "rb", buffering=0, closefd=False) as stream:
+        with os.fdopen(
+            fd,
+            "rb",
+            buffering=0,
+            closefd=False,
+        ) as stream:
             return data + stream.read()
     finally:
         os.close(fd)
@@ -286,7 +297,9 @@ def _is_same_inode(found: os.stat_result, expected: EntryStatus) -> bool:
 
 
 def _set_mode_and_owner(
-    fd: int, mode: int | None, owner: tuple[int, int] | None
+    fd: int,
+    mode: int | None,
+    owner: tuple[int, int] | None,
 ) -> None:
     """Set what differs, except what is None."""
     made = os.fstat(fd)

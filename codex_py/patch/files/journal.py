@@ -136,7 +136,8 @@ class Journal:
             with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
                 stream.writelines(entry_file.encoded(entry))
             if any(change.backup is Backup.STORE for change in entry.changes):
-                Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
+                store = Path(self._store(entry.number))
+                store.mkdir(mode=0o700, exist_ok=True)
             unfinished.rename(self._path(entry.number, entry.state))
         except OSError as error:
             # After an interrupt or a bug, `recover` does this.
@@ -204,8 +205,8 @@ class Journal:
 
     def numbers(self) -> list[int]:
         """The numbers of the entries that are not under way, the newest first."""
-        kept = [_number(path) for path in self._files() if path.suffix in _KEPT]
-        return sorted(kept, reverse=True)
+        kept = [path for path in self._files() if path.suffix in _KEPT]
+        return sorted(map(_number, kept), reverse=True)
 
     def read(self, number: int, *, with_contents: bool = True) -> JournalEntry:
         """Read an entry that is not under way.

@@ -56,7 +56,10 @@ class Transaction:
     """Carries out one entry. Each of its changes has to change something."""
 
     def __init__(
-        self, entry: JournalEntry, directories: Directories, journal: Journal | None
+        self,
+        entry: JournalEntry,
+        directories: Directories,
+        journal: Journal | None,
     ) -> None:
         self._entry = entry
         self._directories = directories
@@ -128,7 +131,10 @@ class Transaction:
             self._set_aside(change)
 
     def _on_directory(
-        self, act: Callable[[str], None], folder: str, written: Sequence[EntryChange]
+        self,
+        act: Callable[[str], None],
+        folder: str,
+        written: Sequence[EntryChange],
     ) -> None:
         """Make or remove a directory; an error names the file for which it is done."""
         try:

@@ -179,7 +179,9 @@ class _Reversal(NamedTuple):
 
 
 def _reversal(
-    known: Entries, undone: Sequence[JournalEntry], unkept: set[str]
+    known: Entries,
+    undone: Sequence[JournalEntry],
+    unkept: set[str],
 ) -> _Reversal:
     """Work out the changes that undo the entries, and the edits since.
 
@@ -231,7 +233,8 @@ def _check(
     shown: Sequence[PatchedFile] = []
     reasons: list[str] = []
     if edited:
-        paths = some_of(list(dict.fromkeys(str(change.path) for change in edited)))
+        names = dict.fromkeys(str(change.path) for change in edited)
+        paths = some_of(list(names))
         reasons.append(f"edited since: {paths}")
         shown = edited
     elif any(entry.turn and entry.turn.is_cut_off for entry in undone):
@@ -243,7 +246,8 @@ def _check(
         claims = _contested(known, undone)
         claimed = [file for file in files if file.location in claims]
         if claimed:
-            whose = "; ".join(dict.fromkeys(claims[file.location] for file in claimed))
+            told = dict.fromkeys(claims[file.location] for file in claimed)
+            whose = "; ".join(told)
             paths = some_of([file.path for file in claimed])
             reasons.append(f"others may have changed {paths}: {whose}")
             shown = patched_files(claimed)
@@ -301,7 +305,8 @@ def _found_at(place: str) -> str | None:
     if not os.path.lexists(place):
         return None
     path = Path(place)
-    return str(Path(os.path.realpath(path.parent)) / path.name)
+    folder = Path(os.path.realpath(path.parent))
+    return str(folder / path.name)
 
 
 def _earlier(
@@ -343,7 +348,9 @@ def _names(undone: Sequence[JournalEntry]) -> str:
 
 
 def _doubts(
-    undone: Sequence[JournalEntry], changed: set[str], at_work: set[str]
+    undone: Sequence[JournalEntry],
+    changed: set[str],
+    at_work: set[str],
 ) -> list[str]:
     """Write the sentences of `UndoPlan.doubts`.
 
@@ -408,7 +415,9 @@ def _join(earlier: EntryChange, later: EntryChange) -> EntryChange:
 
 
 def _as_it_is(
-    change: EntryChange, made: set[str], directories: Directories
+    change: EntryChange,
+    made: set[str],
+    directories: Directories,
 ) -> EntryChange:
     """Make a removal of the entry that is now at the place of a change.
 
@@ -510,7 +519,9 @@ def _ran_beside(entry: JournalEntry, other: JournalEntry) -> bool:
 
 
 def _in_both(
-    journal: Journal, entry: JournalEntry, other: JournalEntry
+    journal: Journal,
+    entry: JournalEntry,
+    other: JournalEntry,
 ) -> Iterator[str]:
     """The files that both entries changed, unless one started from the result of the other.
 

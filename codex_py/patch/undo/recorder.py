@@ -392,7 +392,9 @@ class TurnRecorder:
                 self._switched = evidence.branches
 
     def _add_change_of_another(
-        self, file: PatchedFile, patch: PatchedFile | None
+        self,
+        file: PatchedFile,
+        patch: PatchedFile | None,
     ) -> None:
         self._of_others[str(file.path)] = None
         if patch is not None:
@@ -418,7 +420,10 @@ class TurnRecorder:
                 del self._earlier[file.path]
 
     def _add_patched(
-        self, later: NetChanges, shown: set[Path], copies: Sequence[Snapshot]
+        self,
+        later: NetChanges,
+        shown: set[Path],
+        copies: Sequence[Snapshot],
     ) -> None:
         """Add the changes of patches in places that copies do not cover.
 

@@ -119,7 +119,10 @@ def _fields_of(record: TurnRecord | Snapshot, but: str = "") -> dict[str, object
 
 
 def recover_turns(
-    home: Path, cwd: Path, environment: Mapping[str, str], own: Snapshots | None = None
+    home: Path,
+    cwd: Path,
+    environment: Mapping[str, str],
+    own: Snapshots | None = None,
 ) -> list[str]:
     """Write entries for turns whose process has died.
 

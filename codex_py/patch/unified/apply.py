@@ -64,7 +64,11 @@ def _attempts() -> Iterator[tuple[int, Level]]:
 
 
 def apply_hunks(
-    data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bool
+    data: bytes,
+    hunks: Sequence[DiffHunk],
+    path: str,
+    *,
+    strict: bool,
 ) -> Applied:
     """Apply the hunks, in order and without overlap, leaving out those that do not fit.
 
@@ -82,7 +86,9 @@ def apply_hunks(
 
 
 def _applied_as_written(
-    data: bytes, hunks: Sequence[DiffHunk], path: str
+    data: bytes,
+    hunks: Sequence[DiffHunk],
+    path: str,
 ) -> Applied | None:
     """Apply the hunks without splitting the file into lines.
 
@@ -109,7 +115,15 @@ def _applied_as_written(
         written += (data[at:start], *hunk.new)
         at = end
         line += len(hunk.old)
-        reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
+        reports.append(
+            HunkReport(
+                path,
+                number,
+                hunk.line,
+                hunk.at + 1,
+                0,
+            )
+        )
     written.append(data[at:])
     return Applied(b"".join(written), reports, [])
 
@@ -118,7 +132,12 @@ class _Applier:
     """Finds a place for each hunk of a file, in order."""
 
     def __init__(
-        self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, *, strict: bool
+        self,
+        lines: list[bytes],
+        hunks: Sequence[DiffHunk],
+        path: str,
+        *,
+        strict: bool,
     ) -> None:
         self.lines = lines
         self.hunks = hunks
@@ -151,9 +170,9 @@ class _Applier:
         self.written += self.lines[self.cursor :]
         # If the file is not the one that the diff was made for, a line without a newline may come
         # before others.
-        last = self.written[-1:]
-        data = b"".join([*map(_ended, self.written[:-1]), *last])
-        return Applied(data, reports, self.failures)
+        ended = list(map(_ended, self.written[:-1]))
+        ended += self.written[-1:]
+        return Applied(b"".join(ended), reports, self.failures)
 
     def _write(self, hunk: DiffHunk, place: _Place) -> None:
         """Write the lines before a hunk and those that it makes, and move on behind it."""
@@ -212,7 +231,11 @@ class _Applier:
         return end == len(self.lines) or not _ends_file(hunk)
 
     def _nearest(
-        self, hunk: DiffHunk, target: int, fuzz: int, level: Level
+        self,
+        hunk: DiffHunk,
+        target: int,
+        fuzz: int,
+        level: Level,
     ) -> _Place | None:
         """Find the place nearest to the line index `target`, with this fuzz and level."""
         context = max(hunk.leading, hunk.trailing)
@@ -291,7 +314,14 @@ class _Applier:
         old = _text(hunk.old)
         new = _text(hunk.new)
         adds = len(new) > hunk.leading + hunk.trailing
-        return explain_block(self._index, lines, old, new, self.cursor, adds=adds)
+        return explain_block(
+            self._index,
+            lines,
+            old,
+            new,
+            self.cursor,
+            adds=adds,
+        )
 
 
 def _ends_file(hunk: DiffHunk) -> bool:
@@ -299,7 +329,7 @@ def _ends_file(hunk: DiffHunk) -> bool:
     last line has no newline."""
     if not hunk.trailing and hunk.leading:
         return True
-    last_lines = [*hunk.old[-1:], *hunk.new[-1:]]
+    last_lines = hunk.old[-1:] + hunk.new[-1:]
     return any(not line.endswith(b"\n") for line in last_lines)
 
 

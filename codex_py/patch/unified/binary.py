@@ -36,7 +36,9 @@ def unpacked_room(diff_bytes: int) -> int:
 
 
 def read_half(
-    lines: Sequence[bytes], at: int, room: int
+    lines: Sequence[bytes],
+    at: int,
+    room: int,
 ) -> tuple[BinaryHalf, int] | None:
     """Read the half that begins at the line with this index.
 

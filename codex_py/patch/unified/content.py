@@ -28,7 +28,10 @@ class ThreeWay(NamedTuple):
     """Merges ours, base and theirs. Returns the contents, and True if they have marked conflicts."""
 
     def merged(
-        self, diff: FileDiff, ours: bytes, path: str
+        self,
+        diff: FileDiff,
+        ours: bytes,
+        path: str,
     ) -> tuple[bytes, bool] | None:
         """Merge the file with the result of the diff on the blob that it was made for.
 
@@ -75,7 +78,8 @@ def added(target: Target) -> Content:
         )
     if diff.has_crlf:
         diff = diff.without_crlf()
-    data = b"".join([line for hunk in diff.hunks for line in hunk.new])
+    lines = [line for hunk in diff.hunks for line in hunk.new]
+    data = b"".join(lines)
     if diff.is_binary:
         data = patched_binary(diff, b"", target.new_shown)
     mode = None
@@ -121,7 +125,12 @@ class Patcher(NamedTuple):
                 f"{target.old}: the patch is for an empty file, which it is not",
                 kind="match",
             )
-        applied = apply_hunks(old.data, diff.hunks, target.old, strict=self.strict)
+        applied = apply_hunks(
+            old.data,
+            diff.hunks,
+            target.old,
+            strict=self.strict,
+        )
         is_guessed = any(
             each.fuzz or each.level or each.also_at for each in applied.reports
         )
@@ -200,10 +209,11 @@ class Patcher(NamedTuple):
                 f"{target.old}: the directory of the submodule stays, as there are files in it."
             )
         if diff.operation in REMOVING:
-            file.old = b"".join([b"".join(hunk.old) for hunk in diff.hunks])
+            old_lines = [line for hunk in diff.hunks for line in hunk.old]
+            file.old = b"".join(old_lines)
             return Content(b"", "submodule")
-        text = b"".join([b"".join(hunk.new) for hunk in diff.hunks])
-        return Content(text, "submodule")
+        new_lines = [line for hunk in diff.hunks for line in hunk.new]
+        return Content(b"".join(new_lines), "submodule")
 
 
 def reject(

@@ -112,7 +112,10 @@ def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
 
 class _Planner(Planner[Target]):
     def __init__(
-        self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher
+        self,
+        tree: DiffTree,
+        targets: Sequence[Target],
+        patcher: Patcher,
     ) -> None:
         super().__init__(patcher.findings)
         self._tree = tree
@@ -188,7 +191,8 @@ class _Planner(Planner[Target]):
 
     def _delete(self, target: Target) -> None:
         file = self._tree.entry(target.old)
-        left = self._patcher.patched(target, file, self._current(file, target))
+        old = self._current(file, target)
+        left = self._patcher.patched(target, file, old)
         if left.data and target.diff.operation == "delete":
             raise PatchError(
                 f"{target.old}: it has other contents than those that the patch deletes "
@@ -201,7 +205,8 @@ class _Planner(Planner[Target]):
     def _move(self, target: Target) -> None:
         source = self._tree.entry(target.old)
         file = self._tree.entry(target.new)
-        new = self._patcher.patched(target, source, self._original(source, target))
+        old = self._original(source, target)
+        new = self._patcher.patched(target, source, old)
         if new.kind == "file" and new.mode is None and source.before is not None:
             new = new._replace(mode=source.before.permissions)
         if file is not source:

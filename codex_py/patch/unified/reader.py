@@ -50,7 +50,9 @@ class _Header:
     """The new name of a rename or a copy."""
 
     def __init__(
-        self, diff: FileDiff, names: tuple[bytes, bytes] | None = None
+        self,
+        diff: FileDiff,
+        names: tuple[bytes, bytes] | None = None,
     ) -> None:
         self.diff = diff
         """The file as far as it is read; `file` completes it."""

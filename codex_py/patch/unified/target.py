@@ -31,7 +31,9 @@ class Target(NamedTuple):
 
 
 def targets_of(
-    files: Sequence[FileDiff], root: Path, strip: int | None
+    files: Sequence[FileDiff],
+    root: Path,
+    strip: int | None,
 ) -> list[Target]:
     """Find the paths of the files of a diff.
 

@@ -52,7 +52,9 @@ def files_below(
 
 
 def folder_states(
-    root: Path, names: Sequence[str], held: dict[str, Held] | None = None
+    root: Path,
+    names: Sequence[str],
+    held: dict[str, Held] | None = None,
 ) -> dict[str, tuple[int, int]]:
     """Count the entries in each folder, at any depth, and find the time of their latest change, in ns.
 

@@ -352,7 +352,10 @@ class Snapshots:
         return marks
 
     def _divided(
-        self, limits: Mapping[str, int], modes: dict[str, int], denied: Collection[str]
+        self,
+        limits: Mapping[str, int],
+        modes: dict[str, int],
+        denied: Collection[str],
     ) -> tuple[list[str], dict[str, os.stat_result]]:
         """Divide files into those to copy, whose `modes` are updated, and those to leave out.
 
@@ -407,7 +410,9 @@ class Snapshots:
         return found
 
     def _held(
-        self, left_out: Mapping[str, os.stat_result], denied: Iterable[str]
+        self,
+        left_out: Mapping[str, os.stat_result],
+        denied: Iterable[str],
     ) -> dict[str, Held]:
         """The files and links that are not copied, without those in ignored folders."""
         found = dict(left_out)
@@ -444,7 +449,11 @@ class Snapshots:
         unkept |= folder_states(self.root, self._not_own(state.ignored), held)
         return unkept | dict.fromkeys((*inner, *special), (0, 0))
 
-    def _written(self, copied: Iterable[str], removed: Iterable[str]) -> str:
+    def _written(
+        self,
+        copied: Iterable[str],
+        removed: Iterable[str],
+    ) -> str:
         """Update the index, and return the id of its tree."""
         # If this is cut off, the next copy must not trust the state.
         self._state_path.unlink(missing_ok=True)
@@ -615,7 +624,9 @@ def _folders_of(name: str) -> Iterator[str]:
 
 
 def _held_back(
-    limits: Mapping[str, int], before: Snapshot, known: Collection[str]
+    limits: Mapping[str, int],
+    before: Snapshot,
+    known: Collection[str],
 ) -> dict[str, int]:
     """Change the limits so that what was left out when the turn began stays left out.
 
