@@ -101,7 +101,9 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def unused_keys(
-    values: Mapping[str, Any], kind: Kind = Settings, path: KeyPath = ()
+    values: Mapping[str, Any],
+    kind: Kind = Settings,
+    path: KeyPath = (),
 ) -> Iterator[KeyPath]:
     """Find the settings that have no effect in this version, in a table at `path`."""
     for name, value in values.items():

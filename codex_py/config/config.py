@@ -148,7 +148,11 @@ class Config:
             policy = _with_domains(policy, self.domains)
         return self.requirements.held(policy)
 
-    def _policy(self, mode: SandboxMode, added: Sequence[Path]) -> SandboxPolicy:
+    def _policy(
+        self,
+        mode: SandboxMode,
+        added: Sequence[Path],
+    ) -> SandboxPolicy:
         """The policy before the domain list and the requirements restrict it."""
         rules = self.files.plus(protection_rules(self.layers, added))
         name = ""
@@ -170,7 +174,12 @@ class Config:
         if writes_roots:
             roots = (self.cwd, *roots, *added)
         unique = tuple(dict.fromkeys(roots))
-        return replace(configured, writable_roots=unique, files=rules, profile=name)
+        return replace(
+            configured,
+            writable_roots=unique,
+            files=rules,
+            profile=name,
+        )
 
 
 def load_config(
@@ -238,7 +247,8 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
 
     settings = Settings(values)
     servers, server_warnings = mcp_servers(
-        values.get("mcp_servers", {}), lambda name: layers.where(("mcp_servers", name))
+        values.get("mcp_servers", {}),
+        lambda name: layers.where(("mcp_servers", name)),
     )
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd,)
@@ -350,20 +360,23 @@ def _web_search(
 
 
 def _text(
-    layers: Layers, files: FileRules, file_key: str, otherwise: str | None
+    layers: Layers,
+    files: FileRules,
+    file_key: str,
+    otherwise: str | None,
 ) -> str | None:
     """The contents of the file that `file_key` names; `otherwise` if no layer names one.
 
     Raises:
         ConfigError: the file does not exist, cannot be read, or is denied.
     """
-    layer = next((layer for layer in layers.layers if file_key in layer.values), None)
-    if layer is None:
+    naming = [layer for layer in layers.layers if file_key in layer.values]
+    if not naming:
         return otherwise
+    layer = naming[0]
+    root = None
     if layer.name == "project":
         root = layers.project_root
-    else:
-        root = None
     path = Path(layer.values[file_key])
     if denials_of(files).refuses(path):
         raise ConfigError(f"`{file_key}` names {path}, which is denied")

@@ -87,7 +87,9 @@ def find_custom_prompts(
 
 
 def _files(
-    config: Config, environment: Mapping[str, str], warnings: list[str]
+    config: Config,
+    environment: Mapping[str, str],
+    warnings: list[str],
 ) -> Iterator[tuple[str, Path, Folder]]:
     """Yield the name and the file of each prompt, with the folder that it was found in."""
     folders = _claude_folders(config, environment)
@@ -178,8 +180,8 @@ def expanded(template: str, arguments: str) -> str:
         raise CodexError(
             f"the arguments cannot be read: {error}", code="usage"
         ) from error
-    wanted = {match[3] for match in _PLACE.finditer(template) if match[3]}
-    wanted.discard("ARGUMENTS")
+    names = {match[3] for match in _PLACE.finditer(template)}
+    wanted = names - {None, "ARGUMENTS"}
     named: dict[str, str] = {}
     plain: list[str] = []
     for word in words:

@@ -65,7 +65,11 @@ def definitions(
 
 
 def _walk(
-    top: Folder, max_depth: int, seen: set[str], what: str, warnings: list[str]
+    top: Folder,
+    max_depth: int,
+    seen: set[str],
+    what: str,
+    warnings: list[str],
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the path of `top` and of each folder below it, with the sorted names of its entries.
 
@@ -109,12 +113,20 @@ def _is_hidden(name: str) -> bool:
 
 
 def read_definition(
-    path: Path, folder: Folder, max_bytes: int, refuses: Refusal | None = None
+    path: Path,
+    folder: Folder,
+    max_bytes: int,
+    refuses: Refusal | None = None,
 ) -> str:
     """The text of a file; empty if it does not exist. Raises as `read_text` does."""
     if folder.texts is not None:
         return folder.texts[path]
-    text = read_text(path, root=folder.root, max_bytes=max_bytes, refuses=refuses)
+    text = read_text(
+        path,
+        root=folder.root,
+        max_bytes=max_bytes,
+        refuses=refuses,
+    )
     return text or ""
 
 
@@ -147,7 +159,8 @@ def _field_lines(head: str) -> Iterator[tuple[int, str, list[str]]]:
 
     The lines below are stripped.
     """
-    lines = _without_margin([line.rstrip("\r") for line in head.split("\n")])
+    lines = [line.rstrip("\r") for line in head.split("\n")]
+    lines = _without_margin(lines)
     place = 0
     while place < len(lines):
         first = lines[place]
@@ -165,7 +178,8 @@ def _field_lines(head: str) -> Iterator[tuple[int, str, list[str]]]:
 
 def _without_margin(lines: list[str]) -> list[str]:
     """Remove the indentation that all lines have in common."""
-    indents = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
+    texts = [line for line in lines if line.strip()]
+    indents = [len(line) - len(line.lstrip(" ")) for line in texts]
     margin = min(indents, default=0)
     return [line[margin:] for line in lines]
 
@@ -204,5 +218,6 @@ def _value(value: str, below: list[str]) -> str:
     plain = _COMMENT.sub("", value).rstrip(" \t")
     if not plain:
         # A name without text is followed by a list, or by a table, which is not used.
-        return ", ".join(line[2:].strip() for line in below if line.startswith("- "))
+        items = [line for line in below if line.startswith("- ")]
+        return ", ".join(item[2:].strip() for item in items)
     return " ".join(filter(None, (plain, *below)))

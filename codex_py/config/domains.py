@@ -90,7 +90,7 @@ def _opened(layers: Layers) -> tuple[str, ...]:
     """The hosts that `protection.allow_domains` opens in every sandbox mode; the layers add up."""
     opened: dict[str, None] = {}
     for layer in layers.layers:
-        patterns = layer.values.get("protection", {}).get(OPENED[1], ())
+        patterns = layer.settings.protection.allow_domains or ()
         for number, text in enumerate(patterns):
             opened[parsed(text, (*OPENED, str(number)))] = None
     return tuple(opened)

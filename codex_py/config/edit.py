@@ -87,9 +87,8 @@ def changed_text(
         ConfigError: see `set_in_config`.
     """
     wanted = parse_toml(text, path)
-    changes = {
-        key: value for key, value in changes.items() if lookup(wanted, key) != value
-    }
+    same = [key for key in changes if lookup(wanted, key) == changes[key]]
+    changes = {key: changes[key] for key in changes if key not in same}
     if not changes:
         return text
     refusal = f"{path} cannot be changed automatically"

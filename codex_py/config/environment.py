@@ -155,7 +155,9 @@ def hidden_names(
 
 
 def without_variables(
-    argv: Sequence[str], names: Collection[str], setup: str = ""
+    argv: Sequence[str],
+    names: Collection[str],
+    setup: str = "",
 ) -> list[str]:
     """Change a command line so that its script does not see these variables.
 
@@ -215,8 +217,11 @@ def _is_bash(shell: str) -> bool:
     name = PurePath(shell).name
     if name != "sh":
         return name == "bash"
-    # On macOS, `sh` is bash, although it is no link to it.
-    return sys.platform == "darwin" or PurePath(os.path.realpath(shell)).name == "bash"
+    if sys.platform == "darwin":
+        # There, `sh` is bash, although it is no link to it.
+        return True
+    real = os.path.realpath(shell)
+    return PurePath(real).name == "bash"
 
 
 def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> set[str]:
@@ -241,4 +246,5 @@ def _excluded(policy: ShellEnvironmentPolicy) -> Sequence[str]:
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
+    capitals = name.upper()
+    return any(fnmatchcase(capitals, pattern.upper()) for pattern in patterns)

@@ -170,5 +170,6 @@ def _located(message: str, text: str) -> tuple[str, int, int]:
     reason, line, column = found.groups()
     if line is None:
         # The error is at the end of the document.
-        return reason, text.count("\n") + 1, len(text) - text.rfind("\n")
+        last_line = text.count("\n") + 1
+        return reason, last_line, len(text) - text.rfind("\n")
     return reason, int(line), int(column)

@@ -97,7 +97,9 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]
 
 
 def _project_files(
-    config: Config, texts: Mapping[Path, str], claude: Path | None
+    config: Config,
+    texts: Mapping[Path, str],
+    claude: Path | None,
 ) -> Iterator[HookFile]:
     """Yield the files of a trusted project.
 

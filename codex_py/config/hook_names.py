@@ -97,7 +97,9 @@ def _unknown_event(name: str) -> WrongName:
 
 
 def _in_group(
-    place: KeyPath, group: Mapping[str, Any], left_out_with: Set[str]
+    place: KeyPath,
+    group: Mapping[str, Any],
+    left_out_with: Set[str],
 ) -> Iterator[WrongName]:
     if "hooks" not in group:
         yield _group_without_hooks(place, group)
@@ -157,11 +159,12 @@ def _unknown_fields(
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
     """Find the known name that is similar to a name, in any spelling, such as `status_message`."""
-    plain = {each.lower(): each for each in known}
-    similar = nearest(name.replace("_", "").replace("-", "").lower(), plain)
+    by_letters = {each.lower(): each for each in known}
+    letters = name.replace("_", "").replace("-", "").lower()
+    similar = nearest(letters, by_letters)
     if similar is None:
         return None
-    return plain[similar]
+    return by_letters[similar]
 
 
 def _hint(meant: str | None) -> str:

@@ -245,7 +245,9 @@ def _fault_of_matcher(matcher: str | None) -> str | None:
 
 
 def _fault_of_handler(
-    file: HookFile, event: str, handler: Mapping[str, Any]
+    file: HookFile,
+    event: str,
+    handler: Mapping[str, Any],
 ) -> str | None:
     """A warning about a handler that cannot run; None if it can.
 
@@ -269,7 +271,9 @@ def _fault_of_handler(
             return f"skipping empty hook command in {file.path}"
         case "command" if "\0" in handler["command"]:
             return f"skipping hook in {file.path}: its command has a NUL character"
-        case "mcp_tool" if not (handler["server"].strip() and handler["tool"].strip()):
+        case "mcp_tool" if not all(
+            handler[name].strip() for name in ("server", "tool")
+        ):
             return f"skipping MCP tool hook in {file.path}: server and tool must not be empty"
         case "mcp_tool" if event == "SessionEnd":
             return f"skipping MCP tool hook in {file.path}: SessionEnd MCP hooks are not supported"
@@ -340,7 +344,11 @@ def _hashed_fields(event: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return hashed
 
 
-def _hash(event_name: str, matcher: str | None, fields: Mapping[str, Any]) -> str:
+def _hash(
+    event_name: str,
+    matcher: str | None,
+    fields: Mapping[str, Any],
+) -> str:
     """The digest of a hook, as Codex computes it."""
     identity: dict[str, Any] = {"event_name": event_name, "hooks": [fields]}
     if matcher is not None:

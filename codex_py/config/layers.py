@@ -206,7 +206,12 @@ def read_layers(
     trust = trust_level(own.get("projects", {}), cwd, root)
     folders = folders_between(root, cwd)
     content = project_trust(trust, home, folders)
-    project = _project(reader, home, folders[0], content)
+    project = _project(
+        reader,
+        home,
+        folders[0],
+        content,
+    )
 
     layers = [*strong, *project, *weak]
     plugins = Plugins()
@@ -240,7 +245,12 @@ def _found_plugins(home: Path) -> Plugins:
 class _Reader:
     """Reads layers, the strongest first, and gathers warnings about them."""
 
-    def __init__(self, user_home: Path, *, strict: bool) -> None:
+    def __init__(
+        self,
+        user_home: Path,
+        *,
+        strict: bool,
+    ) -> None:
         self.warnings: list[str] = []
         self._user_home = user_home
         self._strict = strict
@@ -248,7 +258,11 @@ class _Reader:
         """The names in `allow_unenforced` of the layers read so far; stronger layers are read
         first."""
 
-    def file(self, name: str, path: Path) -> list[Layer]:
+    def file(
+        self,
+        name: str,
+        path: Path,
+    ) -> list[Layer]:
         """Read the layer of a file; an empty list if there is no such file."""
         text = read_text(path)
         if text is None:
@@ -284,7 +298,11 @@ class _Reader:
         absolute: dict[str, Any] = _absolute(values, Settings, base, self._user_home)
         return replace(layer, values=absolute)
 
-    def _require_acceptable(self, problem: Problem, layer: Layer) -> None:
+    def _require_acceptable(
+        self,
+        problem: Problem,
+        layer: Layer,
+    ) -> None:
         """Raise a `ConfigError` unless the problem is an unknown key that may be ignored."""
         # A misspelt rule of the administrator's would hold for nobody, and the warning would reach
         # only users.
@@ -299,7 +317,9 @@ class _Reader:
         raise layer.error(refusal(problem, where, may_accept=not is_strict))
 
     def plugins(
-        self, plugins: Sequence[Plugin], stronger: Sequence[Layer]
+        self,
+        plugins: Sequence[Plugin],
+        stronger: Sequence[Layer],
     ) -> list[Layer]:
         """The layers of plugins, with their MCP servers whose names are not taken."""
         layers: list[Layer] = []
@@ -394,7 +414,10 @@ def _refuse_old_profiles(
 
 
 def _project(
-    reader: _Reader, home: Path, root: Path, trust: ProjectTrust
+    reader: _Reader,
+    home: Path,
+    root: Path,
+    trust: ProjectTrust,
 ) -> list[Layer]:
     """Read a trusted project's layers, nearest first. Any other project gets a warning only."""
     match trust:
@@ -403,7 +426,13 @@ def _project(
             for path, text in reversed(list(files.items())):
                 if path.name == "config.toml":
                     values = parse_toml(text, path)
-                    layer = reader.layer("project", values, path.parent, path, text)
+                    layer = reader.layer(
+                        "project",
+                        values,
+                        path.parent,
+                        path,
+                        text,
+                    )
                     layers.append(_allowed(reader, layer))
             return layers
         case Changed(files):
@@ -435,7 +464,9 @@ def _allowed(reader: _Reader, layer: Layer) -> Layer:
         reader.warnings.append(
             f"Ignored `budget.loop_guard` in {layer.path}: a project may only tighten a limit."
         )
-    values = {key: value for key, value in layer.values.items() if key not in refused}
+    values = dict(layer.values)
+    for key in refused:
+        del values[key]
     return replace(layer, values=values)
 
 

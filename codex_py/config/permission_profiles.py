@@ -207,7 +207,9 @@ def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
 
 
 def file_rules(
-    layers: Layers, profile: PermissionProfile | None, workspace: tuple[Path, ...]
+    layers: Layers,
+    profile: PermissionProfile | None,
+    workspace: tuple[Path, ...],
 ) -> FileRules:
     """Return the rules for files in the workspace roots.
 
@@ -258,7 +260,12 @@ def denial_rules(
     """
     found = FileRules()
     for pattern in patterns:
-        _check(pattern, "deny", key, below=_is_relative(pattern))
+        _check(
+            pattern,
+            "deny",
+            key,
+            below=_is_relative(pattern),
+        )
         found = found.plus(_rule(pattern, "deny", roots, user_home))
         for each in _either(pattern):
             name = each.rstrip("/")
@@ -292,7 +299,12 @@ def _resolved(
             reason = f"unknown table `{unknown}` in a permissions profile"
             raise ConfigError(reason, key=(*key, unknown))
         for root, is_root in table.get("workspace_roots", {}).items():
-            _check(root, "read", (*key, "workspace_roots", root), below=False)
+            _check(
+                root,
+                "read",
+                (*key, "workspace_roots", root),
+                below=False,
+            )
             roots[root] = is_root
         filesystem = {**table.get("filesystem", {})}
         depth = filesystem.pop("glob_scan_max_depth", depth)
@@ -325,16 +337,29 @@ def _entries(filesystem: Mapping[str, Any], key: tuple[str, ...]) -> _Entries:
     for base, value in filesystem.items():
         if isinstance(value, dict):
             for name, word in cast("dict[str, str]", value).items():
-                place, access = _entry(base, name, word, (*key, base, name))
+                place, access = _entry(
+                    base,
+                    name,
+                    word,
+                    (*key, base, name),
+                )
                 entries[place] = access
         else:
-            place, access = _entry(base, ".", value, (*key, base))
+            place, access = _entry(
+                base,
+                ".",
+                value,
+                (*key, base),
+            )
             entries[place] = access
     return entries
 
 
 def _entry(
-    base: str, name: str, word: str, key: tuple[str, ...]
+    base: str,
+    name: str,
+    word: str,
+    key: tuple[str, ...],
 ) -> tuple[tuple[str, str], Access]:
     """Return the place and the access of one entry, in the form of `_Entries`.
 
@@ -416,7 +441,10 @@ def _path(name: str, user_home: Path) -> Path:
 
 
 def _rule(
-    name: str, access: Access, roots: Iterable[Path], user_home: Path
+    name: str,
+    access: Access,
+    roots: Iterable[Path],
+    user_home: Path,
 ) -> FileRules:
     """Return the rule of an entry. A relative name applies below each root."""
     if access != "deny":

@@ -188,7 +188,9 @@ def _installed(root: Path) -> Plugin:
 
 
 def read_plugin(
-    folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str]
+    folder: Path,
+    files: Mapping[str, PluginFile],
+    origin: Mapping[str, str],
 ) -> Plugin:
     """Make the plugin that consists of these files.
 
@@ -235,7 +237,12 @@ class _Parts:
     """The path of the manifest."""
     manifest: Mapping[str, Any]
 
-    def paths(self, key: str, suffix: str, *usual: str) -> dict[str, str]:
+    def paths(
+        self,
+        key: str,
+        suffix: str,
+        *usual: str,
+    ) -> dict[str, str]:
         """Find the files of a part; returns their paths below their place by whole path.
 
         Args:
@@ -253,7 +260,12 @@ class _Parts:
                     found[path] = path[len(place) :] or posixpath.basename(path)
         return found
 
-    def texts(self, key: str, suffix: str, *usual: str) -> dict[Path, str]:
+    def texts(
+        self,
+        key: str,
+        suffix: str,
+        *usual: str,
+    ) -> dict[Path, str]:
         """Return the texts of the files of a part; the arguments are those of `paths`."""
         paths = self.paths(key, suffix, *usual)
         return {self.root / path: self._text(path) for path in paths}
@@ -302,7 +314,9 @@ def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
 
 
 def _named(
-    manifest: Mapping[str, Any], key: str, files: Iterable[str]
+    manifest: Mapping[str, Any],
+    key: str,
+    files: Iterable[str],
 ) -> Iterator[str]:
     """Yield the manifest's paths for a part, each ending in a slash; empty for the whole folder."""
     named: Any = manifest.get(key)

@@ -62,7 +62,9 @@ ProjectTrust: TypeAlias = Trusted | Changed | Untrusted
 
 
 def trust_level(
-    projects: Mapping[str, Any], cwd: Path, root: Path | None
+    projects: Mapping[str, Any],
+    cwd: Path,
+    root: Path | None,
 ) -> Trust | None:
     """The trust level of a folder in the `projects` table; None if it has no entry.
 
@@ -92,7 +94,9 @@ def trust_level(
 
 
 def project_trust(
-    level: Trust | None, home: Path, folders: Sequence[Path]
+    level: Trust | None,
+    home: Path,
+    folders: Sequence[Path],
 ) -> ProjectTrust:
     """Decide if the files of a project are used. Records the digests of a newly trusted project.
 
@@ -111,7 +115,10 @@ def project_trust(
     texts = _texts(paths, root)
     records = _recorded(home)
     # A branch checked out in a worktree of its own counts as a change of the project.
-    recorded = records.get(str(root), records.get(str(main_work_tree(root) or root)))
+    recorded = records.get(str(root))
+    if recorded is None:
+        main = main_work_tree(root) or root
+        recorded = records.get(str(main))
     if recorded is None:
         # If the home is not writable, every run counts as the first one.
         with suppress(ConfigError):
@@ -126,9 +133,9 @@ def project_trust(
         if _folder(root, name) in folders
     }
     found = _digests(root, texts)
-    names = sorted({name for name, _ in here.items() ^ found.items()})
-    if names:
-        return Changed(tuple(root / name for name in names))
+    changed = {name for name, _ in here.items() ^ found.items()}
+    if changed:
+        return Changed(tuple(root / name for name in sorted(changed)))
     return Trusted(texts)
 
 

@@ -135,7 +135,9 @@ class Requirements:
 def _is_same(server: McpServerConfig, identity: ServerIdentity) -> bool:
     """True if a server has the command and the URL that its identity names."""
     wanted = raw(identity)
-    return bool(wanted) and all(getattr(server, key) == wanted[key] for key in wanted)
+    if not wanted:
+        return False
+    return all(getattr(server, key) == wanted[key] for key in wanted)
 
 
 def required(layers: Layers) -> tuple[Layers, Requirements]:
@@ -148,7 +150,12 @@ def required(layers: Layers) -> tuple[Layers, Requirements]:
     text = read_text(path)
     managed = next((layer for layer in layers.layers if layer.name == "managed"), None)
     if text is not None:
-        file = Layer("requirements", parse_toml(text, path), path, text)
+        file = Layer(
+            "requirements",
+            parse_toml(text, path),
+            path,
+            text,
+        )
         _check(file)
     elif managed is not None and not _MANAGED_KEYS.isdisjoint(managed.values):
         file = Layer("requirements", {}, path)
@@ -265,7 +272,11 @@ class _Required:
         disabled = {name: off for name in held if held[name] != servers[name]}
         self._force(mcp_servers=disabled)
 
-    def _hold_list(self, each: _List, merged: Mapping[str, Any]) -> None:
+    def _hold_list(
+        self,
+        each: _List,
+        merged: Mapping[str, Any],
+    ) -> None:
         """Force an allowed value of a setting that has a list of them."""
         listed: Sequence[str] | None = self._file.values.get(each.name)
         if listed is None:
@@ -292,9 +303,14 @@ class _Required:
         found = {key: value for key, value in values.items() if value}
         if found:
             layer = replace(self._file, values=found, path=path or self._file.path)
-            self._layers = replace(self._layers, layers=(layer, *self._layers.layers))
+            layers = (layer, *self._layers.layers)
+            self._layers = replace(self._layers, layers=layers)
 
-    def _setter(self, key: str, asked: Any) -> Path | None:
+    def _setter(
+        self,
+        key: str,
+        asked: Any,
+    ) -> Path | None:
         """The path of the file that forbids this value."""
         if key in self._managed and asked != self._managed[key]:
             return self._managed_path
@@ -349,7 +365,12 @@ class _Required:
         denied = list(_in_homes(dict.fromkeys(patterns)))
         if denied:
             self._force(protection={"deny": denied})
-        return denial_rules(denied, key, (), self._layers.user_home)
+        return denial_rules(
+            denied,
+            key,
+            (),
+            self._layers.user_home,
+        )
 
     def _domains(self) -> DomainRules | None:
         """Return the domain list; None if it is not enforced."""
@@ -360,17 +381,22 @@ class _Required:
             is_enabled = bool(raw(network))
         if not is_enabled:
             return None
-        found: dict[str, list[str]] = {"allow": [], "deny": []}
+        allowed: list[str] = []
+        denied: list[str] = []
         for text, access in network.domains.items():
             try:
-                found[access].append(parsed(text, ()))
+                pattern = parsed(text, ())
             except ConfigError as error:
                 raise _mistake(
                     self._file, (key, "domains", text), str(error)
                 ) from error
+            if access == "allow":
+                allowed.append(pattern)
+            else:
+                denied.append(pattern)
         return DomainRules(
-            tuple(found["allow"]),
-            tuple(found["deny"]),
+            tuple(allowed),
+            tuple(denied),
             allows_local=network.allow_local_binding is True,
             is_required=True,
             is_closed=network.managed_allowed_domains_only is True,
@@ -457,7 +483,9 @@ class _Required:
             raise _mistake(self._file, ("default_permissions",), text)
 
     def _require_known_profiles(
-        self, own: Mapping[str, Mapping[str, Any]], allowed: Collection[str]
+        self,
+        own: Mapping[str, Mapping[str, Any]],
+        allowed: Collection[str],
     ) -> None:
         """Raise a `ConfigError` unless all profiles are defined, and the default is allowed."""
         key = ("allowed_permission_profiles",)
@@ -486,7 +514,10 @@ class _Required:
         return next(built_in for built_in in BUILT_IN if BUILT_IN[built_in] == mode)
 
     def _hold_mode(
-        self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]
+        self,
+        allowed: Sequence[SandboxMode],
+        asked: Any,
+        approvals: Sequence[str],
     ) -> None:
         """Force an allowed sandbox mode.
 
@@ -509,7 +540,12 @@ class _Required:
         if mode is not None and mode not in allowed:
             self._fall_back("sandbox_mode", mode, ["read-only"])
 
-    def _conflict(self, used: str, refused: str, setter: Path | None) -> ConfigError:
+    def _conflict(
+        self,
+        used: str,
+        refused: str,
+        setter: Path | None,
+    ) -> ConfigError:
         text = f"{used} cannot be used because requirements do not allow {refused}"
         return ConfigError(f"{text} (set by {setter})")
 

@@ -94,7 +94,9 @@ class Role:
 
 
 def toml_role(
-    text: str, path: Path, declared: Mapping[str, Any] | None = None
+    text: str,
+    path: Path,
+    declared: Mapping[str, Any] | None = None,
 ) -> tuple[Role, str]:
     """Read a role from TOML; also returns a remark on its settings without effect.
 
@@ -162,7 +164,9 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
 
 
 def _lacks(
-    given: Iterable[str], known: Container[str], tools: Sequence[str] = ()
+    given: Iterable[str],
+    known: Container[str],
+    tools: Sequence[str] = (),
 ) -> str:
     """Write the remark on settings without effect, and on unknown tools."""
     parts: list[str] = []

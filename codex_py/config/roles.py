@@ -84,7 +84,9 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
 
 
 def _definitions(
-    config: Config, environment: Mapping[str, str], warnings: list[str]
+    config: Config,
+    environment: Mapping[str, str],
+    warnings: list[str],
 ) -> Iterator[_Definition]:
     """Yield all definitions of roles; for each name, the first one wins."""
     tables = list(_tables(config))
@@ -112,7 +114,9 @@ def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
         else:
             key = ("agents", name)
         layer = next(layer for layer in config.layers.layers if layer.sets(key))
-        path = Path(os.path.normpath(table.get("config_file", layer.where(key))))
+        # A role without a file has the place of its table.
+        place = table.get("config_file", layer.where(key))
+        path = Path(os.path.normpath(place))
         if layer.name == "project":
             root = folders_between(config.project_root, config.cwd)[0]
             folder = Folder(path.parent, "project", root)
@@ -132,7 +136,9 @@ def _in_folder(folder: Folder, warnings: list[str]) -> Iterator[_Definition]:
 
 
 def _read(
-    path: Path, folder: Folder, table: Mapping[str, Any] | None
+    path: Path,
+    folder: Folder,
+    table: Mapping[str, Any] | None,
 ) -> tuple[Role, str]:
     """Read a role; the result and the errors are those of `toml_role`."""
     if table is not None and "config_file" not in table:

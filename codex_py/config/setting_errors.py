@@ -6,7 +6,12 @@ from shlex import quote
 from codex_py.config.check import Problem, dotted, remedy
 
 
-def refusal(problem: Problem, where: str, *, may_accept: bool) -> str:
+def refusal(
+    problem: Problem,
+    where: str,
+    *,
+    may_accept: bool,
+) -> str:
     """Say what is wrong with a setting, and how to go on.
 
     Args:

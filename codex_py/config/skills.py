@@ -98,7 +98,13 @@ def skill_files(
     folders: Iterable[Folder], warnings: list[str]
 ) -> Iterator[tuple[Path, Folder]]:
     """Find every `SKILL.md`; see `definitions`."""
-    return definitions(folders, r"SKILL\.md", "skills", warnings, max_depth=6)
+    return definitions(
+        folders,
+        r"SKILL\.md",
+        "skills",
+        warnings,
+        max_depth=6,
+    )
 
 
 def read_skill(
@@ -143,7 +149,13 @@ def _skill(
     else:
         policy = path.parent / "agents/openai.yaml"
         is_listed = not _is_explicit_only(policy, folder.root)
-    return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)
+    return Skill(
+        name,
+        description[:MAX_DESCRIPTION],
+        path,
+        folder,
+        is_listed,
+    )
 
 
 def _is_explicit_only(policy: Path, root: Path | None) -> bool:

@@ -92,4 +92,5 @@ def _parts(row: str) -> KeyPath:
         name = header.strip("[] ")
     else:
         name = header.partition("=")[0]
-    return tuple(part.strip().strip("\"'") for part in name.strip().split("."))
+    parts = [part.strip() for part in name.strip().split(".")]
+    return tuple(part.strip("\"'") for part in parts)

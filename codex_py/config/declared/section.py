@@ -55,7 +55,11 @@ class Key:
         self.names = names
         """The names that a `rest` stands for; None if it stands for any name."""
 
-    def __set_name__(self, owner: type["Section"], attribute: str) -> None:
+    def __set_name__(
+        self,
+        owner: type["Section"],
+        attribute: str,
+    ) -> None:
         self.owner = owner
         self.attribute = attribute
         self.name = self.name or attribute
@@ -75,7 +79,11 @@ class Key:
             return options[0]
         return annotation
 
-    def __get__(self, section: "Section | None", owner: type["Section"]) -> Any:
+    def __get__(
+        self,
+        section: "Section | None",
+        owner: type["Section"],
+    ) -> Any:
         """Return the typed value of the key in a section; asked of the class, the default."""
         if section is None:
             return self.default
@@ -194,7 +202,10 @@ def table(
 
 
 def no_effect(
-    *harmless: Any, name: str = "", default: Any = None, in_project: bool = True
+    *harmless: Any,
+    name: str = "",
+    default: Any = None,
+    in_project: bool = True,
 ) -> Any:
     """Declare a key of Codex that has no effect in this version. Users of the key are warned.
 
@@ -217,7 +228,14 @@ def rest(
             first used. None: any name is known.
         harmless: see `no_effect`. None: the keys have an effect.
     """
-    return Key(about, REST, None, True, harmless, names)
+    return Key(
+        about,
+        REST,
+        None,
+        True,
+        harmless,
+        names,
+    )
 
 
 @cache
