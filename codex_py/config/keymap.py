@@ -22,7 +22,8 @@ CONTEXTS: Final = (
 )
 UNBOUND: Final = "unbound"
 """The value for an action that has an effect here, but no keys by default."""
-_MODIFIER: Final = re.compile(r"(ctrl|control|alt|option|shift|super)-")
+_MODIFIER: Final = r"(ctrl|control|alt|option|shift|super)-"
+"""Matches a modifier. Compiled when a key is read: most users set none."""
 _MODIFIERS: Final = {"control": "ctrl", "option": "alt"}
 """Other names of modifiers, with their usual names."""
 _ORDER: Final = ("ctrl", "alt", "shift", "super")
@@ -62,14 +63,14 @@ def key_name(text: str) -> str | None:
 def _one_key_name(word: str) -> str | None:
     """Normalize the name of one key with its modifiers, in lower case; None if it is not one."""
     held: set[str] = set()
-    found = _MODIFIER.match(word)
+    found = re.match(_MODIFIER, word)
     while found is not None:
         modifier = _MODIFIERS.get(found[1], found[1])
         if modifier in held:
             return None
         held.add(modifier)
         word = word[found.end() :]
-        found = _MODIFIER.match(word)
+        found = re.match(_MODIFIER, word)
     key = ALIASES.get(word, word)
     if re.fullmatch(KEY, key) is None:
         return None

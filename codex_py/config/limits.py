@@ -32,8 +32,8 @@ LIMITS: Final = {
 }
 """The units of each limit with their values, and a hint on how to write it."""
 _MAY_BE_FRACTION: Final = ("max_cost", "max_time")
-_AMOUNT: Final = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)([a-z]?)")
-"""Matches a number and a unit, which may be empty."""
+_AMOUNT: Final = r"([0-9][0-9_]*(?:\.[0-9]+)?)([a-z]?)"
+"""Matches a number and a unit, which may be empty. Compiled when a text needs it."""
 _TRIES: Final = 2
 _TIMEOUT_S: Final = 600.0
 Failure: TypeAlias = Literal["denied", "tool", "sandbox"]
@@ -280,7 +280,7 @@ def amount(limit: str, text: str) -> float:
     """
     units, example = LIMITS[limit]
     refusal = ConfigError(f"{text!r} is no amount of {example}")
-    found = _AMOUNT.fullmatch(text.strip().lower())
+    found = re.fullmatch(_AMOUNT, text.strip().lower())
     if found is None:
         raise refusal
     number, unit = found.groups()

@@ -14,6 +14,7 @@ from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.declared.names import HOOK_EVENTS, feature_names
 from codex_py.config.declared.requirements import RequirementKeys, ServerIdentity
 from codex_py.config.declared.section import is_set, raw
+from codex_py.config.declared.settings import Settings
 from codex_py.config.domains import parsed
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.layers import Layer, Layers
@@ -168,24 +169,6 @@ _MANAGED_KEYS: Final = frozenset({"sandbox_mode", "approval_policy"})
 """The keys of `managed_config.toml` that count as requirements."""
 
 
-@frozen
-class _List:
-    """A setting that has a list of allowed values."""
-
-    key: str
-    name: str
-    """The key of the list in `requirements.toml`."""
-    default: str
-    always: tuple[str, ...]
-    """The values that are always allowed."""
-
-
-_LISTS: Final = (
-    _List("web_search", "allowed_web_search_modes", "cached", ("disabled",)),
-    _List("approvals_reviewer", "allowed_approvals_reviewers", "user", ()),
-)
-
-
 class _Required:
     """Applies the requirements to the layers, one kind of setting after another.
 
@@ -213,8 +196,8 @@ class _Required:
         self._force_tables()
         self._disable_servers()
         merged = self._layers.merged()
-        for each in _LISTS:
-            self._hold_list(each, merged)
+        self._hold_web_search(merged.get("web_search"))
+        self._hold_reviewer(merged.get("approvals_reviewer"))
         files = self._denied()
         approvals = self._approvals()
         modes_of_profiles = self._hold_profile()
@@ -272,23 +255,29 @@ class _Required:
         disabled = {name: off for name in held if held[name] != servers[name]}
         self._force(mcp_servers=disabled)
 
-    def _hold_list(
-        self,
-        each: _List,
-        merged: Mapping[str, Any],
-    ) -> None:
-        """Force an allowed value of a setting that has a list of them."""
-        listed: Sequence[str] | None = self._file.values.get(each.name)
+    def _hold_web_search(self, asked: str | None) -> None:
+        """Force an allowed kind of web search; `disabled` is always allowed."""
+        listed = self._keys.allowed_web_search_modes
         if listed is None:
             return
-        allowed = dict.fromkeys(listed)
+        allowed = list(dict.fromkeys((*listed, "disabled")))
+        if (asked or Settings.web_search) not in allowed:
+            self._fall_back("web_search", asked, allowed)
+
+    def _hold_reviewer(self, asked: str | None) -> None:
+        """Force an allowed reviewer of approvals."""
+        listed = self._keys.allowed_approvals_reviewers
+        if listed is None:
+            return
+        if not listed:
+            raise _mistake(
+                self._file, ("allowed_approvals_reviewers",), "names no value"
+            )
+        allowed: dict[str, None] = dict.fromkeys(listed)
         if not allowed.keys().isdisjoint(_REVIEWERS):
             allowed |= dict.fromkeys(_REVIEWERS)
-        allowed |= dict.fromkeys(each.always)
-        if not allowed:
-            raise _mistake(self._file, (each.name,), "names no value")
-        if merged.get(each.key, each.default) not in allowed:
-            self._fall_back(each.key, merged.get(each.key), list(allowed))
+        if (asked or "user") not in allowed:
+            self._fall_back("approvals_reviewer", asked, list(allowed))
 
     def _profile_in_force(self) -> tuple[str, FileRules]:
         """Return the name and the rules of the administrator's profile; an empty name if none."""
