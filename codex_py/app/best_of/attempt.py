@@ -109,7 +109,11 @@ class AttemptRunner:
         while self._limits:
             self._limits.pop().reschedule(0)
 
-    async def make(self, attempt: Attempt, ends_at: float | None) -> None:
+    async def make(
+        self,
+        attempt: Attempt,
+        ends_at: float | None,
+    ) -> None:
         """Run an attempt to its end.
 
         Args:
@@ -173,15 +177,21 @@ class AttemptRunner:
 
     def _keep_change(self, attempt: Attempt, worktree: Worktree) -> str:
         """Write the patch of an attempt. Returns the git tree that the agent left."""
-        tree, attempt.diff = self.snapshot.changed(str(attempt.attempt), worktree)
-        attempt.diff_lines = changed_lines(attempt.diff.decode(errors="replace"))
+        name = str(attempt.attempt)
+        tree, attempt.diff = self.snapshot.changed(name, worktree)
+        diff = attempt.diff.decode(errors="replace")
+        attempt.diff_lines = changed_lines(diff)
         patch = self.patches / f"{attempt.attempt}.diff"
         patch.write_bytes(attempt.diff)
         attempt.patch = str(patch)
         return tree
 
     async def _run_scripts(
-        self, attempt: Attempt, worktree: Worktree, tree: str, confined: Sequence[str]
+        self,
+        attempt: Attempt,
+        worktree: Worktree,
+        tree: str,
+        confined: Sequence[str],
     ) -> None:
         """Verify and measure an attempt, in a clean checkout of the tree that the agent left."""
         verify = self.config.gates.verify
@@ -244,7 +254,11 @@ class AttemptRunner:
         return words
 
     @asynccontextmanager
-    async def _watched(self, attempt: Attempt, events: Path) -> AsyncGenerator[None]:
+    async def _watched(
+        self,
+        attempt: Attempt,
+        events: Path,
+    ) -> AsyncGenerator[None]:
         """Create the file of events, and read what the agent writes to it until the context ends."""
         with events.open("w+b") as file:
 
@@ -270,7 +284,8 @@ class AttemptRunner:
                 file.seek(-len(line), os.SEEK_CUR)
                 return
             if line.startswith(b'{"type":"usage"'):
-                attempt.usage = Usage(**json.loads(line)["usage"])
+                event = json.loads(line)
+                attempt.usage = Usage(**event["usage"])
             self.watch(attempt, line)
 
 
@@ -284,10 +299,17 @@ def _take_result(attempt: Attempt, result: ExecResult) -> None:
     attempt.seconds = result.seconds
     if result.usage is not None:
         attempt.usage = Usage(**result.usage)
-    failed = [gate for gate in result.gates or () if gate["status"] == "failed"]
-    reasons = [f"{gate['name']}: {gate.get('reason')}" for gate in failed]
-    error = result.error or {}
-    attempt.why = "; ".join(reasons) or error.get("message")
+    reasons = [
+        f"{gate['name']}: {gate.get('reason')}"
+        for gate in result.gates or ()
+        if gate["status"] == "failed"
+    ]
+    if reasons:
+        attempt.why = "; ".join(reasons)
+    elif result.error is not None:
+        attempt.why = result.error.get("message")
+    else:
+        attempt.why = None
 
 
 def _score(line: str) -> float | None:
@@ -305,7 +327,8 @@ def _check_out(worktree: Worktree, tree: str) -> None:
     Raises a `CodexError` if git fails.
     """
     # Without an index, git rewrites every file.
-    Path(worktree.git.variables["GIT_DIR"], "index").unlink(missing_ok=True)
+    folder = Path(worktree.git.variables["GIT_DIR"])
+    (folder / "index").unlink(missing_ok=True)
     git = worktree.git.without_filters(worktree.path)
     git.output(worktree.path, "clean", "-ffdxq")
     git.output(worktree.path, "read-tree", "--reset", "-u", tree)

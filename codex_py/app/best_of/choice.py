@@ -46,8 +46,8 @@ def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
     if len(order) == 1:
         return order, len(tied), "it is the only one that passed"
     pairs = zip(best, _ranks(order[1]), _RANKS, strict=True)
-    why = next(why for ours, theirs, why in pairs if ours != theirs)
-    return order, len(tied), f"of the {len(order)} that passed, {why}"
+    reasons = [why for ours, theirs, why in pairs if ours != theirs]
+    return order, len(tied), f"of the {len(order)} that passed, {reasons[0]}"
 
 
 def _ranks(each: Attempt) -> tuple[float, ...]:
@@ -103,7 +103,9 @@ async def judged(
         answer = json.loads(result.last_message or "")
         return by_number[answer["attempt"]], f"the judge says: {answer['reason']}"
     except (ValueError, KeyError, TypeError) as error:
-        reason = (result.error or {}).get("message", f"it said {result.last_message!r}")
+        failure = result.error or {}
+        said = f"it said {result.last_message!r}"
+        reason = failure.get("message", said)
         raise CodexError(
             f"the judge has chosen none: {reason}", code="judge"
         ) from error

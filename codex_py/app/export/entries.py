@@ -115,7 +115,9 @@ def _message_entry(
 
 
 def _texts(
-    text: str, form: Literal["markdown", "plain", "code"] = "code", language: str = ""
+    text: str,
+    form: Literal["markdown", "plain", "code"] = "code",
+    language: str = "",
 ) -> list[Part]:
     """Return the part with this text, or none if the text is blank."""
     if text.strip():
@@ -220,7 +222,8 @@ def _call_entry(item: event_items.McpToolCall) -> ExportEntry:
 
 def _agents_entry(item: event_items.CollabToolCall) -> ExportEntry:
     """Return the entry of a call to subagents: the prompt that they got, and their answers."""
-    names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids)
+    ids = item.receiver_thread_ids
+    names = ", ".join(item.names.get(agent_id, agent_id) for agent_id in ids)
     parts = _texts(_shortened(item.prompt or ""), "markdown")
     for agent_id, state in item.agents_states.items():
         if state.message:

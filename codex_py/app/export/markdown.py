@@ -41,8 +41,13 @@ def _blocks(entry: ExportEntry) -> Iterator[str]:
     for part in entry.parts:
         text = _part_block(part)
         if entry.kind == "thought":
-            text = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+            text = _quoted(text)
         yield text
+
+
+def _quoted(text: str) -> str:
+    quoted = [f"> {line}".rstrip() for line in text.split("\n")]
+    return "\n".join(quoted)
 
 
 def _bold_heading(entry: ExportEntry) -> str:

@@ -65,7 +65,11 @@ class Redactor:
         ConfigError: `auth.json` cannot be read.
     """
 
-    def __init__(self, environment: Mapping[str, str], home: Path) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        home: Path,
+    ) -> None:
         self.count = 0
         spellings: set[str] = set()
         for value in _own_keys(environment, home):

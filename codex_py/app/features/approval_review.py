@@ -222,7 +222,8 @@ def _last_items(thread: Thread) -> list[str]:
     texts: list[str] = []
     for encoded in thread.items[-4 * _MAX_ITEMS :]:
         item: Any = decode_json(encoded)
-        is_call = str(item.get("type")).endswith(("_call", "_output"))
+        kind = str(item.get("type"))
+        is_call = kind.endswith(("_call", "_output"))
         if is_call or item.get("role") == "assistant":
             texts.append(json.dumps(item, ensure_ascii=False))
     return texts[-_MAX_ITEMS:]

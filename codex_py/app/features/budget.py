@@ -95,7 +95,11 @@ class BudgetFeature:
         )
 
     async def reserve(
-        self, expected: Usage, provider: str, model: str, max_output: int | None
+        self,
+        expected: Usage,
+        provider: str,
+        model: str,
+        max_output: int | None,
     ) -> Reservation:
         """Reserve the most that a request may use.
 
@@ -108,7 +112,8 @@ class BudgetFeature:
         Raises:
             CodexError: not enough is left of a limit.
         """
-        pairs = list(zip(self.meters, self._prices(provider, model), strict=True))
+        prices = self._prices(provider, model)
+        pairs = list(zip(self.meters, prices, strict=True))
         longest = max_output or _LONG_OUTPUT
         if max_output is None and any(price.output for _, price in pairs):
             longest = _longest_output(model)
@@ -118,8 +123,10 @@ class BudgetFeature:
             if tightest is not None and room < _MIN_OUTPUT:
                 raise self.stop(tightest.error())
             output = int(min(longest, room))
-            rooms = (meter.room(price, expected, shared=True) for meter, price in pairs)
-            if all(room >= output for room in rooms):
+            shared_rooms = [
+                meter.room(price, expected, shared=True) for meter, price in pairs
+            ]
+            if all(room >= output for room in shared_rooms):
                 cut_by = tightest if output < longest else None
                 most = replace(expected, output_tokens=output)
                 return Reservation(pairs, most, cut_by)
@@ -158,7 +165,8 @@ class BudgetFeature:
         """The time during which a turn ran, in this session or a subagent."""
         if not self._running:
             return self._earlier_s
-        return self._earlier_s + asyncio.get_running_loop().time() - self._since
+        now = asyncio.get_running_loop().time()
+        return self._earlier_s + now - self._since
 
     def _check(self) -> None:
         """Raise the error of a limit if one is reached."""
@@ -201,7 +209,11 @@ class BudgetFeature:
         # A subagent may have been stopped, so that its answer is missing.
         self._check()
 
-    def _prices(self, provider: str, model: str) -> list[Price]:
+    def _prices(
+        self,
+        provider: str,
+        model: str,
+    ) -> list[Price]:
         """Return the price of a request for each meter.
 
         Raises a `ConfigError` if a meter counts money, and the price of the model is unknown.
@@ -301,7 +313,8 @@ class _ThreadBudget:
             left = meter.limit - meter.used
             due = [threshold for threshold in rollout.reminders if left <= threshold]
             if len(due) != self._reminders:
-                notes.append(Note(_REMINDER.format(max(0, int(left)))))
+                left_tokens = max(0, int(left))
+                notes.append(Note(_REMINDER.format(left_tokens)))
             self._reminders = len(due)
         return notes
 
@@ -353,7 +366,12 @@ class _ThreadBudget:
             return known
         return 0
 
-    def _keep(self, usage: Usage, prompt: Prompt, answer: str) -> Usage:
+    def _keep(
+        self,
+        usage: Usage,
+        prompt: Prompt,
+        answer: str,
+    ) -> Usage:
         """Keep a request and the usage that the server reports, for the estimates of the next one.
 
         Returns the usage, corrected by `_plausible`.
@@ -370,7 +388,12 @@ class _ThreadBudget:
         self._text_tokens = input_tokens
         return plausible
 
-    def _plausible(self, usage: Usage, input_tokens: int, answer: str) -> Usage:
+    def _plausible(
+        self,
+        usage: Usage,
+        input_tokens: int,
+        answer: str,
+    ) -> Usage:
         """Correct the usage that a server reports.
 
         Input and output count as at least half of the estimate for their texts. At most as many
@@ -380,7 +403,8 @@ class _ThreadBudget:
             input_tokens: the estimate for the text of the input.
             answer: the text of the output.
         """
-        output_tokens = text_tokens([EncodedItem(answer.encode(errors="replace"))])
+        encoded = EncodedItem(answer.encode(errors="replace"))
+        output_tokens = text_tokens([encoded])
         cached = usage.cached_input_tokens
         if self._items:
             cached = min(cached, self._usage.total_tokens)

@@ -73,7 +73,11 @@ class Meter:
             return inf
         return left / (price.output or 1) * _MILLION
 
-    def is_near(self, price: Price, ahead: Sequence[Usage]) -> bool:
+    def is_near(
+        self,
+        price: Price,
+        ahead: Sequence[Usage],
+    ) -> bool:
         """True if the first of three requests takes the usage over 80 %, or the last might not fit.
 
         A rollout budget is never near, because it has its own reminders.

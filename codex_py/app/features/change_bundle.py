@@ -56,7 +56,9 @@ class ChangeBundle:
                 keep = self._setup.options.bundle
                 assert keep is not None
                 diff, files = await asyncio.to_thread(self._changes, git, tree)
-                facts = {**_facts(thread, turn), "base": head or None, "files": files}
+                facts = _facts(thread, turn)
+                facts["base"] = head or None
+                facts["files"] = files
 
                 def write(exit_code: int):
                     complete = {**facts, "exit_code": exit_code}
@@ -72,8 +74,9 @@ class ChangeBundle:
         The commit is empty in a repository without one. The stack removes the folder.
         """
         git = stack.enter_context(aside(self._git))
-        head = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD")
-        return git, head.stdout.decode().strip(), self._tree(git)
+        done = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD")
+        head = done.stdout.decode().strip()
+        return git, head, self._tree(git)
 
     def _tree(self, git: Git) -> str:
         """Return the name of a git tree with the present files."""
@@ -100,9 +103,12 @@ class ChangeBundle:
         fields = git.names(self._top, "diff-tree", *options, before, after)
         files: list[dict[str, str | None]] = []
         # The modes and blobs of a file and its path take turns.
-        for blobs, path in zip(fields[::2], fields[1::2], strict=True):
-            _, _, old, new, *_ = blobs.split()
-            files.append({"path": path, "before": _blob(old), "after": _blob(new)})
+        pairs = zip(fields[::2], fields[1::2], strict=True)
+        for blobs, path in pairs:
+            _, _, old_id, new_id, *_ = blobs.split()
+            old = _blob(old_id)
+            new = _blob(new_id)
+            files.append({"path": path, "before": old, "after": new})
         return diff_between(git, self._top, before, after), files
 
 
@@ -119,7 +125,9 @@ def _blob(name: str) -> str | None:
 def _facts(thread: Thread, turn: TurnStart) -> dict[str, Any]:
     """Return the facts of a bundle that do not come from git."""
     gates = thread.feature(Gates)
-    verdicts: Mapping[str, Any] = {} if gates is None else gates.turn_facts()
+    verdicts: Mapping[str, Any] = {}
+    if gates is not None:
+        verdicts = gates.turn_facts()
     prompt = "" if turn.prompt is None else turn.prompt.text
     encoded_prompt = prompt.encode(errors="replace")
     return {

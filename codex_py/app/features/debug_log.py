@@ -175,7 +175,8 @@ class _ThreadLog:
 
 def _bug_facts(bug: BugFound) -> dict[str, str]:
     # The end of a traceback is its most useful part.
-    return {"error": bug.error, "trace": bug.trace[-_MAX_TEXT_CHARS:]}
+    end = bug.trace[-_MAX_TEXT_CHARS:]
+    return {"error": bug.error, "trace": end}
 
 
 def _shortened(text: str) -> str:

@@ -135,7 +135,8 @@ class McpFeature(McpServers):
         }
         cwd = self._programs.cwd()
         if server.cwd is not None:
-            cwd = Path(os.path.normpath(self._setup.config.cwd / server.cwd))
+            given = self._setup.config.cwd / server.cwd
+            cwd = Path(os.path.normpath(given))
         argv = (server.command, *server.args)
         return StdioTransport(argv, cwd, {**inherited, **server.env})
 

@@ -23,7 +23,9 @@ _MAX_TEXT_CHARS: Final = 4_000
 
 
 def program_problem(
-    argv: Sequence[str], environment: Mapping[str, str], programs: UserPrograms
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    programs: UserPrograms,
 ) -> str | None:
     """Return a warning if the program is not found, or is another one than in a shell; else None."""
     try:
@@ -79,7 +81,11 @@ class TurnNotifier:
         return Extension(sink=sink)
 
     def _start(
-        self, thread_id: str, turn_id: str, prompts: list[str], answer: str | None
+        self,
+        thread_id: str,
+        turn_id: str,
+        prompts: list[str],
+        answer: str | None,
     ) -> None:
         """Start the program, and leave it running."""
         message = {
@@ -94,12 +100,14 @@ class TurnNotifier:
         text = _json(message)
         if len(text.encode(errors="replace")) > _MAX_ARGUMENT_BYTES:
             # If there are many prompts, the last one is kept.
-            message["input-messages"] = [_shortened(prompt) for prompt in prompts[-1:]]
+            last = [_shortened(prompt) for prompt in prompts[-1:]]
+            message["input-messages"] = last
             if answer is not None:
                 message["last-assistant-message"] = _shortened(answer)
             text = _json(message)
         try:
-            start = self._programs.start([*self._argv, text], self._environment)
+            argv = [*self._argv, text]
+            start = self._programs.start(argv, self._environment)
             process = start.detached()
         except (OSError, ValueError):
             # The user was warned when the session began.

@@ -113,7 +113,8 @@ class ModelChain:
         first = configured_provider(self._setup.config, self._setup.environment)
         self._links = [_Link(first, None)]
         if self._setup.config.model_fallbacks:
-            self._links += [_Link(*fallback) for fallback in fallbacks(self._setup)]
+            for provider, model in fallbacks(self._setup):
+                self._links.append(_Link(provider, model))
         self._link = self._links[0]
         return Extension(
             wrap_model=self._wrap_model,
@@ -208,7 +209,8 @@ class ModelChain:
     @property
     def in_use(self) -> tuple[str, str]:
         """The provider and the model that get the next request."""
-        return self._link.provider.id, self._link.model or self._thread.settings.model
+        model = self._link.model or self._thread.settings.model
+        return self._link.provider.id, model
 
     def _turn_facts(self) -> Mapping[str, Any]:
         if len(self._links) == 1:
@@ -274,7 +276,12 @@ class ModelChain:
         assert self._setup.connect is not None
         return self._setup.connect(provider)
 
-    def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
+    def _problem(
+        self,
+        link: _Link,
+        error: ModelError,
+        prompt: Prompt,
+    ) -> str | None:
         """Return the reason why a link cannot continue with a request; None if it can.
 
         Afterwards, a link that can continue has its settings and its client.
@@ -367,7 +374,11 @@ class ModelChain:
         choice = ToolChoice(prompt.tool_choice.mode, chosen)
         return replace(prompt, tools=tools, tool_choice=choice)
 
-    def _tools_for(self, prompt: Prompt, settings: TurnSettings) -> list[ToolSpec]:
+    def _tools_for(
+        self,
+        prompt: Prompt,
+        settings: TurnSettings,
+    ) -> list[ToolSpec]:
         """Return our own tools in the form for another model, and the other tools of the request.
 
         A tool of our own that the request leaves out stays left out.

@@ -77,14 +77,19 @@ class SessionSkills:
             self._setup.warn(warning)
         return skills
 
-    def _list_notes(self, thread: Thread, occasion: Occasion) -> Sequence[Note]:
+    def _list_notes(
+        self,
+        thread: Thread,
+        occasion: Occasion,
+    ) -> Sequence[Note]:
         """Return the list of skills, unless the history of a resumed session has the same one."""
         settings = self._setup.config.settings.skills
         if not settings.include_instructions:
             return ()
         window = thread.settings.context_window
         max_tokens = settings.max_context_tokens
-        text = skill_list(self._find().found, max_tokens, window, self._setup.warn)
+        skills = self._find().found
+        text = skill_list(skills, max_tokens, window, self._setup.warn)
         before = None
         if occasion == "resume":
             before = next(context_texts(_LIST, thread.items), None)
@@ -108,14 +113,23 @@ class SessionSkills:
             notes += self._body(skill)
         return notes
 
-    def _named_by_path(self, prompt: str, skills: Skills) -> list[Skill]:
+    def _named_by_path(
+        self,
+        prompt: str,
+        skills: Skills,
+    ) -> list[Skill]:
         cwd = self._setup.config.cwd
-        paths = {realpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
+        links = _LINK.finditer(prompt)
+        paths = {realpath(cwd / link[1]) for link in links}
         if not paths:
             return []
         return [skill for skill in skills.found if realpath(skill.path) in paths]
 
-    def _named_by_name(self, prompt: str, skills: Skills) -> list[Skill]:
+    def _named_by_name(
+        self,
+        prompt: str,
+        skills: Skills,
+    ) -> list[Skill]:
         """Return the first skill of each name in the prompt; warns if there are others."""
         names: set[str] = set()
         for match in _MENTION.finditer(prompt):
@@ -247,7 +261,8 @@ def _fitting(
         return sum(min(length, each) for each in described)
 
     longest = max(described)
-    length = bisect(range(1, longest + 1), room - sum(bare), key=size)
+    room_for_descriptions = room - sum(bare)
+    length = bisect(range(1, longest + 1), room_for_descriptions, key=size)
     if length < min(_SHORTEST_DESCRIPTION, longest):
         return bisect(list(accumulate(bare)), room), 0
     return len(skills), length
@@ -260,9 +275,11 @@ def _described(skill: Skill) -> int:
 
 def in_order(skills: Iterable[Skill]) -> list[Skill]:
     """Sort the skills in the order of the list."""
-    return sorted(
-        skills, key=lambda skill: (_ORDER.index(skill.folder.origin), skill.name)
-    )
+
+    def place(skill: Skill) -> tuple[int, str]:
+        return _ORDER.index(skill.folder.origin), skill.name
+
+    return sorted(skills, key=place)
 
 
 def _file(skill: Skill, roots: dict[str, str]) -> str:

@@ -128,7 +128,12 @@ class ToolChoices:
             self._is_compacting = False
 
 
-def _check_call(choice: ToolChoice, name: str, *, is_first: bool) -> None:
+def _check_call(
+    choice: ToolChoice,
+    name: str,
+    *,
+    is_first: bool,
+) -> None:
     """Raise a `ToolError` if the choice does not allow a call of this tool.
 
     Args:

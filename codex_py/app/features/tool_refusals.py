@@ -58,7 +58,11 @@ class ToolRefusals:
         """True once a place could not be right."""
         self._believes_places = True
 
-    def change_named(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
+    def change_named(
+        self,
+        error: ModelError,
+        tools: Sequence[ToolSpec],
+    ) -> str | None:
         """Change the tool that a refusal names.
 
         Returns the change, as a clause for the user; None if nothing was changed.
@@ -66,7 +70,8 @@ class ToolRefusals:
         Args:
             tools: the tools of the request, unchanged.
         """
-        spec = next((spec for spec in tools if spec.name == error.refused_tool), None)
+        refused = (spec for spec in tools if spec.name == error.refused_tool)
+        spec = next(refused, None)
         if spec is None or not _is_about_tools(error):
             return None
         if is_named(_words(error), spec.name):
@@ -75,7 +80,11 @@ class ToolRefusals:
             return self._change_at_place(spec, tools)
         return None
 
-    def change_all(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
+    def change_all(
+        self,
+        error: ModelError,
+        tools: Sequence[ToolSpec],
+    ) -> str | None:
         """Change the schemas of all foreign tools after a refusal that names none of them.
 
         Returns the change as a clause; None if nothing was changed.
@@ -125,7 +134,11 @@ class ToolRefusals:
             what = "it is left out"
         return f"refuses the tool `{spec.name}`, {what}"
 
-    def _change_at_place(self, spec: ToolSpec, tools: Sequence[ToolSpec]) -> str | None:
+    def _change_at_place(
+        self,
+        spec: ToolSpec,
+        tools: Sequence[ToolSpec],
+    ) -> str | None:
         """Change the tool at the place that a refusal names, or all tools if the place cannot be right.
 
         Returns the change, as a clause for the user; None if nothing was changed.
@@ -150,7 +163,11 @@ class ToolRefusals:
             self._at_places.append(spec.name)
         return change
 
-    def _has_moved_up(self, spec: ToolSpec, tools: Sequence[ToolSpec]) -> bool:
+    def _has_moved_up(
+        self,
+        spec: ToolSpec,
+        tools: Sequence[ToolSpec],
+    ) -> bool:
         """True if leaving out the last tool did not help, because its place is refused again."""
         if not self._at_places:
             return False

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from math import isnan
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import JsonObject, as_object, text_field
@@ -198,7 +198,7 @@ def _lines(value: object) -> tuple[int, int] | None:
 
 def _whole(value: object) -> int | None:
     """Return a whole number from 0, also from a text or with a point; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if not _may_be_number(value):
         return None
     found = _WHOLE_NUMBER.fullmatch(str(value))
     if found is None:
@@ -206,9 +206,13 @@ def _whole(value: object) -> int | None:
     return int(found[1])
 
 
+def _may_be_number(value: object) -> TypeGuard[int | float | str]:
+    return isinstance(value, int | float | str) and not isinstance(value, bool)
+
+
 def _share(value: object) -> float:
     """Return a number from 0 to 1; 0 for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if not _may_be_number(value):
         return 0.0
     try:
         number = float(value)

@@ -84,7 +84,8 @@ def names_to_review(
     listed = git.output(root, *_LIST_COMMANDS[option])
     if not listed:
         raise UsageError("review: there is no other branch")
-    return [tuple(row.split("\0")) for row in listed.split("\n") if row]
+    rows = filter(None, listed.split("\n"))
+    return [tuple(row.split("\0")) for row in rows]
 
 
 def _repository(config: Config, environment: Mapping[str, str]) -> tuple[Git, Path]:
@@ -97,7 +98,10 @@ def _repository(config: Config, environment: Mapping[str, str]) -> tuple[Git, Pa
 
 
 def _trees(
-    target: ReviewTarget, git: Git, root: Path, is_denied: Callable[[str], bool]
+    target: ReviewTarget,
+    git: Git,
+    root: Path,
+    is_denied: Callable[[str], bool],
 ) -> tuple[str, str, str]:
     """Return the trees before and after the change, and the commands that show it."""
     if target.commit is not None:

@@ -85,7 +85,11 @@ def data_of(review: ReviewReport) -> dict[str, Any]:
     return data
 
 
-def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Finding:
+def _finding(
+    remark: Remark,
+    root: Path,
+    files: dict[str, PatchedFile],
+) -> Finding:
     """Place a remark on the lines of the change.
 
     Args:
@@ -93,7 +97,8 @@ def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Findi
     """
     path = ""
     if remark.path:
-        path = _shown_path(Path(os.path.normpath(root / remark.path)), root)
+        absolute = os.path.normpath(root / remark.path)
+        path = _shown_path(Path(absolute), root)
     start, end = remark.lines or (None, None)
     flagged: list[bytes] = []
     file = files.get(path)
@@ -134,10 +139,15 @@ def _lines_of(file: PatchedFile, lines: tuple[int, int]) -> list[bytes]:
     return (file.new or b"").split(b"\n")[start - 1 : end]
 
 
-def _fingerprint(title: str, path: str, flagged: list[bytes]) -> str:
+def _fingerprint(
+    title: str,
+    path: str,
+    flagged: list[bytes],
+) -> str:
     stripped = [line.strip() for line in flagged]
-    marks = [title.casefold().encode(), path.encode(), *stripped]
-    return hashlib.sha256(b"\0".join(marks)).hexdigest()[:32]
+    text = b"\0".join([title.casefold().encode(), path.encode(), *stripped])
+    digest = hashlib.sha256(text).hexdigest()
+    return digest[:32]
 
 
 def _clean(text: str) -> str:

@@ -41,7 +41,8 @@ def _comment(finding: Finding, root: Path) -> str:
     heading = f"- {finding.title}{_absolute_place(finding, root)}"
     if finding.on_change is False:
         heading += " (not a line of the change)"
-    lines = [f"  {line}".rstrip() for line in finding.body.strip().splitlines()]
+    body_lines = finding.body.strip().splitlines()
+    lines = [f"  {line}".rstrip() for line in body_lines]
     body = "\n".join(lines)
     return f"{heading}\n{body}"
 

@@ -124,7 +124,8 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
         else:
             # Only the lines of a new file have known numbers.
             number = len(file.lines) + 1 if file.verb == "Added" else None
-            sign = _SIGNS.get(line[:1].encode(errors="replace"), " ")
+            first = line[:1].encode(errors="replace")
+            sign = _SIGNS.get(first, " ")
             file.lines.append(DiffLine(sign, line[1:], number))
     if file is not None:
         yield file

@@ -59,7 +59,12 @@ class ChildAgent(HostedSession):
         if session.is_resumed and session.is_unfinished:
             self.state = AgentState("interrupted")
 
-    def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
+    def send(
+        self,
+        prompt: UserPrompt,
+        *,
+        interrupt: bool = False,
+    ) -> None:
         """Add the message to the running turn.
 
         If no turn takes it, or with `interrupt`, the message gets its own turn, after those of the

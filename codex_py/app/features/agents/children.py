@@ -168,7 +168,8 @@ class Children:
         child = await self._open(params, history=history)
         state = child.state
         child.send(prompt)
-        return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
+        output = {"agent_id": child.id, "nickname": child.nickname}
+        return output, {child.id: state}
 
     async def _end(self, child: ChildAgent) -> _Answer:
         """Close a child, and say where its changes are if it has its own worktree."""
@@ -229,7 +230,10 @@ class Children:
                 yield child
 
     def _child(self, agent_id: str) -> ChildAgent | None:
-        return next((child for child in self._below() if child.id == agent_id), None)
+        for child in self._below():
+            if child.id == agent_id:
+                return child
+        return None
 
     def _existing(self, agent_id: str) -> ChildAgent:
         """Return an open child. Raises `CallRefused` if there is none with this id."""
@@ -295,7 +299,8 @@ class Children:
         child = ChildAgent(thread, nickname, agent_type, self._on_change)
         registry.open.append(child)
         try:
-            await child.open(self._opened(child, new, role, config, resume))
+            opening = self._opened(child, new, role, config, resume)
+            await child.open(opening)
         except BaseException as error:
             registry.open.remove(child)
             if isinstance(error, CodexError):

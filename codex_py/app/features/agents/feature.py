@@ -175,7 +175,10 @@ def _with_roles(schema: Any, agents: SubAgents) -> Any:
 
 
 def _role_text(
-    name: str, description: str, model: str | None, effort: str | None
+    name: str,
+    description: str,
+    model: str | None,
+    effort: str | None,
 ) -> str:
     """Describe a role as Codex does: the description between braces, then what it fixes."""
     sentences = [description]

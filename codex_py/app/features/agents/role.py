@@ -112,14 +112,20 @@ def _narrowed_policy(config: Config, own: Choices, role: Role) -> SandboxPolicy:
     """Return the sandbox policy of the role if it allows less than the parent's, or else that."""
     policy = own.sandbox_policy
     mode = role.sandbox_mode
-    if mode is None or _WIDENING.index(mode) >= _WIDENING.index(policy.mode):
+    if mode is None:
+        return policy
+    if _WIDENING.index(mode) >= _WIDENING.index(policy.mode):
         return policy
     narrowed = replace(config, sandbox_mode=mode).sandbox_policy()
     # Only the parent knows the denied paths in added folders.
     return replace(narrowed, files=policy.files)
 
 
-def _provider_and_model(config: Config, role: Role, name: str) -> tuple[str, str]:
+def _provider_and_model(
+    config: Config,
+    role: Role,
+    name: str,
+) -> tuple[str, str]:
     """Find the provider and the model that a name stands for.
 
     The name may choose another provider, except if a role in the files of the project gave it: the
@@ -146,7 +152,11 @@ class RoleLimits:
         tools = role.tools or frozenset()
         # Models spell names differently, so names are compared in folded form.
         self._folded = {folded(name) for name in tools}
-        if any(name.startswith(MCP_PREFIX) or name in AGENT_TOOLS for name in tools):
+        # The model may have to search for these tools first.
+        searchable = [
+            name for name in tools if name.startswith(MCP_PREFIX) or name in AGENT_TOOLS
+        ]
+        if searchable:
             tools |= {TOOL_SEARCH}
         self._tools = tools
 

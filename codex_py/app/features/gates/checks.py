@@ -53,7 +53,11 @@ def _changed_names(changes: TreeChanges, cwd: Path) -> list[str]:
     return [os.path.relpath(path, top) for path in paths]
 
 
-def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
+def changed_in(
+    pattern: str,
+    names: Iterable[str],
+    cwd: Path,
+) -> Iterator[str]:
     """Yield the names that a pattern matches, as in `.gitignore`.
 
     A pattern without a slash matches a name at any depth, and a folder matches with everything in

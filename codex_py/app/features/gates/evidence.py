@@ -54,7 +54,10 @@ class Evidence:
     """
 
     def __init__(
-        self, patterns: Sequence[str], cwd: Path, changes: TurnChanges | None = None
+        self,
+        patterns: Sequence[str],
+        cwd: Path,
+        changes: TurnChanges | None = None,
     ) -> None:
         self._patterns = patterns
         self._cwd = cwd
@@ -101,7 +104,12 @@ class Evidence:
         # A change may follow the commands that have just ended, before the work tree is looked at.
         self._new.clear()
 
-    def _add(self, command: str, words: str, exit_code: int) -> _Ran:
+    def _add(
+        self,
+        command: str,
+        words: str,
+        exit_code: int,
+    ) -> _Ran:
         for earlier in self._ran:
             # A command that is asked for is compared with the work tree later.
             if not earlier.is_asked_for:

@@ -154,7 +154,9 @@ def _arguments(call: ToolCall) -> Mapping[str, Any]:
 
 
 def _refused_output(
-    hook_input: Mapping[str, Any], reason: str, notes: tuple[Note, ...]
+    hook_input: Mapping[str, Any],
+    reason: str,
+    notes: tuple[Note, ...],
 ) -> ToolOutput:
     """Return the output of a call that a hook refuses, in Codex's wording."""
     name = hook_input["tool_name"]

@@ -63,7 +63,9 @@ class Exports:
     """
 
     def __init__(
-        self, exporters: Mapping[str, Exporter], resource: Mapping[str, str]
+        self,
+        exporters: Mapping[str, Exporter],
+        resource: Mapping[str, str],
     ) -> None:
         # `failure` has the failures; nothing is printed.
         getLogger("opentelemetry").addHandler(NullHandler())
@@ -90,7 +92,10 @@ class Exports:
     @property
     def failure(self) -> str | None:
         """The reason why the last export failed; None if it succeeded."""
-        return next((post.failure for post in self._posts if post.failure), None)
+        for post in self._posts:
+            if post.failure:
+                return post.failure
+        return None
 
     async def aclose(self) -> None:
         """Export the remaining data. An exporter that does not answer within a second is abandoned."""
@@ -110,7 +115,8 @@ class Exports:
 
         for provider in [*providers]:
             # The program ends without waiting for threads of this kind.
-            Thread(target=shut_down, args=(provider,), daemon=True).start()
+            ending = Thread(target=shut_down, args=(provider,), daemon=True)
+            ending.start()
         try:
             async with asyncio.timeout(_END_S):
                 await ended.wait()
@@ -176,7 +182,11 @@ class _Post(requests.Session):
             self.failure = f"{shown} answers with status {response.status_code}"
         return response
 
-    def _in_json(self, data: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+    def _in_json(
+        self,
+        data: bytes,
+        headers: Mapping[str, str],
+    ) -> dict[str, Any]:
         """Return the data and the headers of a request that sends the same message as JSON."""
         message = self._message.FromString(data)
         fields = MessageToDict(message, use_integers_for_enums=True)
