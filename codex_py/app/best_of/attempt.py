@@ -259,7 +259,7 @@ class AttemptRunner:
         attempt: Attempt,
         events: Path,
     ) -> AsyncGenerator[None]:
-        """Create the file of events, and read what the agent writes to it until the context ends."""
+        """Create the file of events, and read what the agent writes to it within the context."""
         with events.open("w+b") as file:
 
             async def follow() -> None:

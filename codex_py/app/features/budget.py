@@ -54,10 +54,13 @@ _REMINDER: Final = (
 
 
 class BudgetFeature:
-    """Keeps the usage of a session and its subagents within the limits of the run."""
+    """Keeps the usage of a session and its subagents within the limits of the run.
+
+    Raises:
+        ConfigError: the cost is limited, and a model that may answer has no known price.
+    """
 
     def __init__(self, setup: SessionSetup) -> None:
-        """Raises a `ConfigError` if the cost is limited, and a model that may answer has no known price."""
         config = setup.config
         self._config = config
         self.limits = config.budget
@@ -79,7 +82,10 @@ class BudgetFeature:
         """Ends the running turns when `max_time` is over."""
 
     def for_child(self, setup: SessionSetup) -> "BudgetFeature":
-        """Raises a `ConfigError` if the cost is limited, and the child's model has no known price."""
+        """Share the budget with a child.
+
+        Raises a `ConfigError` if the cost is limited, and the child's model has no known price.
+        """
         choices = setup.options.choices or setup.config
         self._prices(setup.config.model_provider, choices.model)
         return self

@@ -1,8 +1,8 @@
 """The goal of a thread: the agent works until it says that the goal is reached. LIGHT.
 
-Tools, statuses and fields are those of Codex 0.169. Codex begins a new turn for each round; here the
-rounds are parts of one turn, so that the limits of the turn hold for them. The session file has the
-goal, for a later session.
+Tools, statuses and fields are those of Codex 0.169. Codex begins a new turn for each round; here
+the rounds are parts of one turn, so that the limits of the turn hold for them. The session file has
+the goal, for a later session.
 """
 
 import asyncio
@@ -207,7 +207,7 @@ class Goals:
         return [Note(_SPENT)]
 
     async def _before_stop(self, stop: TurnStop) -> Note | None:
-        """Keep the agent going while the goal is active and neither rounds nor tokens are used up."""
+        """Keep the agent going while the goal is active, and rounds and tokens are left."""
         goal = self.goal
         if goal is None or goal.status != "active":
             return None

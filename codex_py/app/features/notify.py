@@ -27,7 +27,7 @@ def program_problem(
     environment: Mapping[str, str],
     programs: UserPrograms,
 ) -> str | None:
-    """Return a warning if the program is not found, or is another one than in a shell; else None."""
+    """Return a warning if the program is missing, or another one than in a shell; else None."""
     try:
         found = programs.find(argv[0], environment, programs.cwd())
     except FileNotFoundError as error:
@@ -43,7 +43,10 @@ def program_problem(
 
 
 class TurnNotifier:
-    """Starts the program after each turn. The session does not wait for it, and discards its output."""
+    """Starts the program after each turn.
+
+    The session does not wait for it, and discards its output.
+    """
 
     def __init__(self, setup: SessionSetup) -> None:
         assert setup.config.notify

@@ -108,7 +108,10 @@ class ModelChain:
         self._strikes = FormatStrikes()
 
     def __call__(self, thread: Thread) -> Extension:
-        """Raises a `ConfigError` if there is no such provider, or a fallback is configured wrongly."""
+        """Make the chain of the thread.
+
+        Raises a `ConfigError` if there is no such provider, or a fallback is configured wrongly.
+        """
         self._thread = thread
         first = configured_provider(self._setup.config, self._setup.environment)
         self._links = [_Link(first, None)]

@@ -23,10 +23,12 @@ class ToolChoices:
 
     A choice that requires a call holds for the first response of a turn: the turn would never end
     otherwise.
+
+    Raises:
+        ConfigError: the setting cannot be read.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
-        """Raises a `ConfigError` if the setting cannot be read."""
         self._configured = ToolChoice.parse(setup.config.settings.tool_choice)
         self._choice: ToolChoice | None = None
         """The choice of the running turn; None if the model may call any tool."""

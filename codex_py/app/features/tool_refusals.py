@@ -139,7 +139,7 @@ class ToolRefusals:
         spec: ToolSpec,
         tools: Sequence[ToolSpec],
     ) -> str | None:
-        """Change the tool at the place that a refusal names, or all tools if the place cannot be right.
+        """Change the tool at the place that a refusal names, or all tools if it cannot be right.
 
         Returns the change, as a clause for the user; None if nothing was changed.
         """

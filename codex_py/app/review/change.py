@@ -122,8 +122,8 @@ def _trees(
 
 def _tree_before(git: Git, root: Path, commit: str) -> str:
     """Return the first parent of a commit, or the empty tree if it has none."""
-    # The parents are read from the commit itself: in a shallow clone, git takes its last commits for
-    # the first ones of all.
+    # The parents are read from the commit itself: in a shallow clone, git takes its last commits
+    # for the first ones of all.
     text = git.output(root, "cat-file", "commit", commit)
     head, _, _ = text.partition("\n\n")
     for line in head.split("\n"):
@@ -144,7 +144,7 @@ def _fork_point(git: Git, root: Path, base: str) -> str:
 
 
 def _commit_id(git: Git, root: Path, name: str) -> str:
-    """Return the id of the commit that a name stands for. Raises a `UsageError` if there is none."""
+    """Return the id of the commit of a name. Raises a `UsageError` if there is none."""
     options = ("--verify", "--quiet", "--end-of-options")
     done = git.run(root, "rev-parse", *options, f"{name}^{{commit}}")
     if done.returncode:

@@ -1,4 +1,7 @@
-"""Writes the findings of a review: as text, JSON, SARIF, JUnit, and annotations of GitHub Actions."""
+"""Writes the findings of a review.
+
+The formats are text, JSON, SARIF, JUnit, and annotations of GitHub Actions.
+"""
 
 import json
 from collections.abc import Callable, Mapping

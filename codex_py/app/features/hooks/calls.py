@@ -1,4 +1,7 @@
-"""Runs hooks around calls and approvals. They see the names and arguments that Codex 0.171 gives them."""
+"""Runs hooks around calls and approvals.
+
+They see the names and arguments that Codex 0.171 gives them.
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence

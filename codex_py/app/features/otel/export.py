@@ -98,7 +98,10 @@ class Exports:
         return None
 
     async def aclose(self) -> None:
-        """Export the remaining data. An exporter that does not answer within a second is abandoned."""
+        """Export the remaining data.
+
+        An exporter that does not answer within a second is abandoned.
+        """
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
         providers = [self.traces, self.logs, self.metrics]

@@ -1,6 +1,7 @@
 """`[otel]`: the OpenTelemetry collectors that receive data about sessions. LIGHT.
 
-An exporter is contacted only if the user or the administrator names it: no project sets a key of `[otel]`.
+An exporter is contacted only if the user or the administrator names it: no project sets a key of
+`[otel]`.
 """
 
 from collections.abc import Iterator, Mapping
