@@ -263,6 +263,7 @@ class Opening:
             parent=_parent(thread, new),
             choices=new.choices or thread.settings.choices,
             history=tuple(new.history),
+            new_id=None,
             resume=resume,
             resume_last=False,
             fork=False,

@@ -66,6 +66,8 @@ class SessionOptions:
     """The name of the program in the headers of requests and in the session file."""
     ephemeral: bool = False
     """Write no session file."""
+    new_id: str | None = None
+    """The id of a new thread; None makes one. No session file may have it."""
     resume: str | None = None
     """Id or name of the thread to continue."""
     resume_last: bool = False

@@ -231,9 +231,9 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
     """
     base = base_instructions(setup.config)
     context, warnings = thread_context(setup, settings)
-    thread_id = new_thread_id()
     options = setup.options
-    parent = setup.options.parent
+    thread_id = options.new_id or new_thread_id()
+    parent = options.parent
     if parent is not None and options.history:
         forked_from = parent.thread_id
     else:

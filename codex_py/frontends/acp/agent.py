@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -225,7 +226,7 @@ class EditorAgent:
     async def _delete(self, request: schema.DeleteSessionRequest) -> _Answer:
         """Delete a session's file. There may be none: the client wants it gone."""
         session_id = request.session_id
-        session = self._sessions.pop(session_id, None)
+        session = self._taken(session_id)
         if session is not None:
             await session.close()
         if is_thread_id(session_id):
@@ -260,9 +261,10 @@ class EditorAgent:
         """
         config = self._session_config(request)
         options = self._session_options(request, config.cwd)
+        earlier = None
         if session_id is not None:
-            await self._close_earlier(session_id)
-            options = replace(options, resume=session_id)
+            earlier = await self._close_earlier(session_id)
+            options = self._continuing(options, session_id)
         session = EditorSession(
             self._rpc, config, options, self._environment, self._client
         )
@@ -270,12 +272,34 @@ class EditorAgent:
             await session.open(session_id)
             if isinstance(request, schema.LoadSessionRequest):
                 await session.replay()
-        except BaseException:
+        except BaseException as error:
             await session.close()
+            if earlier is not None and isinstance(error, Exception):
+                await self._reopen(earlier)
             raise
         self._sessions[session.id] = session
         session.announce()
         return session
+
+    def _continuing(self, options: SessionOptions, session_id: str) -> SessionOptions:
+        """The options to continue a session that is closed.
+
+        The file of a session without a prompt is removed when it is closed. Then a new thread takes
+        its id.
+        """
+        if find_session(self._home, session_id) is None:
+            return replace(options, new_id=session_id.lower(), resume=None)
+        return replace(options, new_id=None, resume=session_id)
+
+    async def _reopen(self, session: EditorSession) -> None:
+        """Open a session again, because the request for which it was closed has failed.
+
+        If that fails too, the session stays closed.
+        """
+        session.options = self._continuing(session.options, session.thread_id)
+        with suppress(CodexError):
+            await session.open(session.id)
+            self._sessions[session.id] = session
 
     def _session_config(self, request: _Opening) -> Config:
         """The configuration of the client's folder, with the client's MCP servers.
@@ -303,17 +327,32 @@ class EditorAgent:
             can_review=True,
         )
 
-    async def _close_earlier(self, session_id: str) -> None:
+    async def _close_earlier(self, session_id: str) -> EditorSession | None:
         """Make sure that a session exists, and close it if it is open.
+
+        Returns:
+            The session if it was open.
 
         Raises:
             RpcError: there is no such session.
         """
         if not is_thread_id(session_id) or find_session(self._home, session_id) is None:
             raise RpcError(_NOT_FOUND, f"there is no session {session_id!r}")
-        open_one = self._sessions.pop(session_id, None)
-        if open_one is not None:
-            await open_one.close()
+        session = self._taken(session_id)
+        if session is not None:
+            await session.close()
+        return session
+
+    def _taken(self, session_id: str) -> EditorSession | None:
+        """Take a session out of the open ones. Returns None if it is not open.
+
+        An id may be written in capitals, and a session of Codex goes on under a second id.
+        """
+        wanted = session_id.lower()
+        for session in self._sessions.values():
+            if wanted in {session.id.lower(), session.thread_id}:
+                return self._sessions.pop(session.id)
+        return None
 
     def _config(self, cwd: str | None) -> Config:
         return read_config(replace(self._arguments, cd=cwd), self._environment)

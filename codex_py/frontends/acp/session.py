@@ -55,6 +55,7 @@ class EditorSession(HostedThread):
 
     Attributes:
         id: the client's id of the session; empty until it is open.
+        thread_id: the session's own id, in lower case; empty until it is open.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class EditorSession(HostedThread):
     ) -> None:
         super().__init__(options)
         self.id = ""
+        self.thread_id = ""
         self._rpc = rpc
         self._config = config
         self._environment = environment
@@ -103,6 +105,7 @@ class EditorSession(HostedThread):
             elicitor=self._questions if can_be_asked else None,
         )
         session = await self.host(opening)
+        self.thread_id = session.thread_id
         self.id = known_as or session.thread_id
         self._questions.session_id = self.id
         await asyncio.to_thread(self._commands.find)

@@ -463,6 +463,67 @@ def test_a_session_is_loaded_with_the_whole_conversation(place: Workplace) -> No
     assert len(place.rollouts()) == 1
 
 
+def opens(client: Editor, method: str, session: str, cwd: Path) -> Any:
+    """Ask for an earlier session."""
+    return client.request(method, sessionId=session, cwd=str(cwd), mcpServers=[])
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_open_session_without_a_prompt_is_opened_again_under_its_id(
+    place: Workplace, method: str, times: int
+) -> None:
+    with ScriptedServer([DONE, DONE]) as server, editor_of(place, server) as client:
+        session = new_session(client, place)
+        for _ in range(times):
+            answer = opens(client, method, session, place.cwd)
+            assert {"configOptions", "modes"} <= answer.keys()
+        assert client.said("user_message") == ""
+        assert prompt(client, session, "First") == "end_turn"
+        client.request("session/close", sessionId=session)
+        opens(client, "session/load", session, place.cwd)
+        assert client.said("user_message") == "First"
+        assert prompt(client, session, "Second") == "end_turn"
+    (file,) = place.rollouts()
+    assert session in file.name
+
+
+def test_an_open_session_is_found_by_its_id_in_capitals(place: Workplace) -> None:
+    with ScriptedServer([DONE, DONE]) as server, editor_of(place, server) as client:
+        session = new_session(client, place)
+        opens(client, "session/load", session.upper(), place.cwd)
+        assert prompt(client, session.upper(), "First") == "end_turn"
+        opens(client, "session/load", session, place.cwd)
+        assert client.said("user_message") == "First"
+        assert prompt(client, session, "Second") == "end_turn"
+        client.request("session/delete", sessionId=session.upper())
+        with pytest.raises(Refused, match="-32002"):
+            prompt(client, session)
+    assert place.rollouts() == []
+
+
+@pytest.mark.parametrize("has_prompt", [False, True])
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_session_that_cannot_be_opened_again_stays_open(
+    place: Workplace, method: str, has_prompt: bool
+) -> None:
+    with ScriptedServer([DONE, DONE]) as server, editor_of(place, server) as client:
+        session = new_session(client, place)
+        if has_prompt:
+            prompt(client, session, "First")
+        config = place.home / "config.toml"
+        text = config.read_text(encoding="utf-8")
+        required = '\n[mcp_servers.broken]\ncommand = "/nowhere"\nrequired = true\n'
+        config.write_text(text + required, encoding="utf-8")
+        with pytest.raises(Refused) as refused:
+            opens(client, method, session, place.cwd)
+        config.write_text(text, encoding="utf-8")
+        assert "broken" in str(refused.value)
+        assert prompt(client, session, "And on") == "end_turn"
+    (file,) = place.rollouts()
+    assert session in file.name
+
+
 def test_sessions_are_listed_closed_and_deleted(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE]) as server, editor_of(place, server) as client:
         ids = [new_session(client, place) for _ in range(2)]
