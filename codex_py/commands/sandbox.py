@@ -20,7 +20,7 @@ from codex_py.config.environment import (
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, ToolError, UsageError
 from codex_py.programs import programs_outside, record_writable_roots
-from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
@@ -84,13 +84,8 @@ def _run(
     """Run a command in the sandbox. Returns its exit code, or the one that a shell would return."""
     policy = config.sandbox_policy(add_dirs)
     programs = user_programs(config, environment, add_dirs)
-    secrets = secret_names(config)
-    variables = allowed_environment(config.shell_environment, environment, secrets)
-    hidden = hidden_names(config.shell_environment, environment, secrets)
-    if not policy.network_access:
-        variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
-    if policy.profile:
-        variables["CODEX_PERMISSION_PROFILE"] = policy.profile
+    variables = _variables(config, policy, environment)
+    hidden = hidden_names(config.shell_environment, environment, secret_names(config))
     report = NetworkReport()
     sandbox = PlatformSandbox(
         programs.environment(variables),
@@ -127,6 +122,22 @@ def _run(
     if code >= 0:
         return code
     return _SIGNAL_EXIT_BASE - code
+
+
+def _variables(
+    config: Config,
+    policy: SandboxPolicy,
+    environment: Mapping[str, str],
+) -> dict[str, str]:
+    """The environment of the command, without secrets."""
+    variables = allowed_environment(
+        config.shell_environment, environment, secret_names(config)
+    )
+    if not policy.network_access:
+        variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
+    if policy.profile:
+        variables["CODEX_PERMISSION_PROFILE"] = policy.profile
+    return variables
 
 
 def _exit_code(command: subprocess.Popen[bytes]) -> int:

@@ -20,7 +20,7 @@ from codex_py.command_line.subcommand import (
     print_table,
     required,
 )
-from codex_py.commands.providers.trial import advice, tried
+from codex_py.commands.providers.trial import TrialFinding, advice, tried
 from codex_py.config.config import Config
 from codex_py.config.declared.section import is_set
 from codex_py.errors import CodexError, ConfigError, ModelError
@@ -98,6 +98,7 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         "provider": provider.id,
         "model": model,
         "findings": [],
+        "error": None,
     }
     try:
         findings = asyncio.run(tried(config, provider, model, environment))
@@ -114,21 +115,29 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         if remedy is not None:
             tell(remedy)
         return error.exit_code
-    works: dict[str, bool] = {}
-    for finding in findings:
-        if finding.works is not None:
-            works[finding.ability] = finding.works
+    works = {
+        finding.ability: finding.works
+        for finding in findings
+        if finding.works is not None
+    }
     today = datetime.now(UTC).date().isoformat()
     remember(provider, model, config.home, works, today)
     if options.json:
         report["findings"] = [asdict(finding) for finding in findings]
-        report["error"] = None
         return print_json(report, indent=2)
+    return _print_findings(f"{provider.id}/{model}", findings, config)
+
+
+def _print_findings(
+    model: str,
+    findings: Sequence[TrialFinding],
+    config: Config,
+) -> int:
     rows: list[tuple[str, str, str]] = []
     for finding in findings:
         row = (finding.ability, _WORKS[finding.works], on_one_line(finding.note))
         rows.append(row)
-    lines = [on_one_line(f"{provider.id}/{model}")]
+    lines = [on_one_line(model)]
     lines += [f"  {line.rstrip()}" for line in aligned(rows)]
     file = findings_path(config.home)
     lines.append(f"Sessions with this model go by that from now on: {file}")

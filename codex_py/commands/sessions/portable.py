@@ -113,20 +113,27 @@ def export_portable(
     def portable(text: str) -> str:
         return redact(marked(text))
 
+    damaged = _copy_lines(path, file, portable)
+    if damaged:
+        notes.append(f"{damaged} damaged lines of the session were left out.")
+    return notes + redact.notes
+
+
+def _copy_lines(path: Path, file: BinaryIO, change: _Change) -> int:
+    """Copy the lines of a session file with changed strings. Returns the number of damaged lines,
+    which are left out."""
     damaged = 0
     with path.open("rb") as lines:
         for line in iter(partial(lines.readline, MAX_LINE_BYTES), b""):
             try:
-                fields = map_strings(decode_json(line), portable)
+                fields = map_strings(decode_json(line), change)
                 text = encode_json(fields)
             except (ValueError, RecursionError):
                 if line != b"\n":
                     damaged += 1
                 continue
             file.write(text + b"\n")
-    if damaged:
-        notes.append(f"{damaged} damaged lines of the session were left out.")
-    return notes + redact.notes
+    return damaged
 
 
 def map_strings(value: Any, change: _Change) -> Any:

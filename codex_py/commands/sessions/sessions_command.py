@@ -110,27 +110,30 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     }
     if options.json:
         return print_json(data, indent=2)
-    usage = data.pop("usage")
-    files = data.pop("files")
-    del data["prompts"]
-    tokens = [
-        f"{count:,} {key.removesuffix('_tokens')}"
-        for key, count in usage.items()
-        if count
-    ]
-    data["tokens"] = ", ".join(tokens)
-    facts = [
-        (f"{key.replace('_', ' ')}:", str(value))
-        for key, value in data.items()
-        if value
-    ]
     lines: list[str] = []
-    if files:
+    if details.files:
         lines.append("files:")
-        lines += [f"  {each}" for each in files]
+        lines += [f"  {file}" for file in details.files]
     lines += _conversation(path, len(details.prompts))
     text = "".join(f"{on_one_line(line)}\n" for line in lines)
-    return print_table(facts) or print_out(text)
+    return print_table(_fact_rows(data)) or print_out(text)
+
+
+def _fact_rows(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The facts about a session that have a value, without its files and prompts."""
+    tokens = [
+        f"{count:,} {key.removesuffix('_tokens')}"
+        for key, count in data["usage"].items()
+        if count
+    ]
+    facts = {**data, "tokens": ", ".join(tokens)}
+    for key in ("usage", "files", "prompts"):
+        del facts[key]
+    return [
+        (f"{key.replace('_', ' ')}:", str(value))
+        for key, value in facts.items()
+        if value
+    ]
 
 
 def _conversation(path: Path, prompts: int) -> list[str]:
