@@ -11,9 +11,9 @@ from pathlib import Path
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.file_rules import NO_RULES, FileRules
+from codex_py.protocol.network_report import NetworkReport
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
-from codex_py.protocol.network_report import NetworkReport
 from scripts.benchmarks.agent import Agent, fresh_place
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer
