@@ -1,4 +1,4 @@
-"""The texts for the model: Markdown files in `instructions/`."""
+"""Reads the texts for the model, which are the Markdown files in `instructions/`."""
 
 from functools import cache
 from pathlib import Path
@@ -12,11 +12,12 @@ _FOLDERS = (
 
 @cache
 def instruction_text(name: str) -> str:
-    """The text of the file with this path below `instructions/`, such as `tools/apply_patch.md`.
+    """Read the file with this path below `instructions/`, such as `tools/apply_patch.md`.
 
-    A newline at the very end of the file is not part of the text.
+    The newline at the end of the file is not part of the text. Raises an `OSError` if there is no
+    such file.
     """
-    folder = next(
-        (folder for folder in _FOLDERS if (folder / name).is_file()), _FOLDERS[-1]
-    )
-    return (folder / name).read_text(encoding="utf-8").removesuffix("\n")
+    paths = [folder / name for folder in _FOLDERS]
+    # If there is no such file, the error names the last path.
+    path = next((each for each in paths if each.is_file()), paths[-1])
+    return path.read_text(encoding="utf-8").removesuffix("\n")

@@ -1,4 +1,4 @@
-"""The features that the caller of `open_session` gives: extensions, and functions as tools."""
+"""Makes features of what the caller of `open_session` gives: extensions, and functions as tools."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ from codex_py.protocol.extension import Feature
 
 
 def guarded(extensions: Sequence[Feature]) -> Sequence[Feature]:
-    """Return the extensions, whose mistakes are reported with their names."""
+    """Wrap each extension, so that an error inside it is reported with its name."""
     return [guarded_feature(each) for each in extensions]
 
 
 def offered(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
-    """Return the features that offer the functions as tools.
+    """Return the features that offer these functions as tools; none for no functions.
 
     Raises a `TypeError` if a function cannot be a tool.
     """

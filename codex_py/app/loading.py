@@ -8,13 +8,13 @@ from typing import Any
 def load(target: str) -> Any:
     """Import the function, or another value, that `module:name` names.
 
-    Ctrl-C waits for the end of the import: some modules take an exception while they import another
-    module for its absence.
+    Ctrl-C takes effect after the import. During it, an exception could be mistaken: some modules
+    catch everything while they import another module, and conclude that it is not installed.
     """
     module, _, name = target.partition(":")
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        # Not `import_module`: `-X importtime`, which a test reads, does not list its imports.
+        # `import_module` would hide the module from `-X importtime`, whose list a test reads.
         __import__(module)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)

@@ -1,24 +1,29 @@
-"""Reads the prose of Markdown. LIGHT."""
+"""Removes code from Markdown, so that only its prose is searched. LIGHT."""
 
 import re
 
 _FENCE = r" {0,3}(`{3,}|~{3,})(.*)"
+"""The line that begins or ends a block of code: its marks, and the rest of the line."""
 _SPAN = r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)"
+"""A span of code within a line, with its backticks."""
 
 
 def without_code(text: str) -> str:
-    """Return the text without blocks and spans of code. Its lines keep their numbers."""
+    """Return the text without blocks and spans of code.
+
+    The lines of a block become empty, so that all other lines keep their numbers.
+    """
     lines: list[str] = []
-    fence = ""
+    open_fence = ""
     for line in text.splitlines():
-        mark = re.match(_FENCE, line)
-        if fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                fence = ""
+        fence = re.match(_FENCE, line)
+        if open_fence:
             lines.append("")
-        elif mark:
-            fence = mark[1]
+            if fence and fence[1].startswith(open_fence) and not fence[2].strip():
+                open_fence = ""
+        elif fence:
             lines.append("")
+            open_fence = fence[1]
         else:
             lines.append(re.sub(_SPAN, " ", line))
     return "\n".join(lines)

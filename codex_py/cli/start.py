@@ -10,8 +10,12 @@ from codex_py.cli.type_ahead import take_keyboard
 
 
 def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
-    """Load the program and run it. Restores the terminal, and returns the exit code."""
-    # Block Ctrl-C while the keyboard is taken, until a handler exists that gives it back.
+    """Load the program and run it. Restores the terminal, and returns the exit code.
+
+    Args:
+        as_apply_patch: run `apply_patch` in place of `codex-py`.
+    """
+    # Ctrl-C waits until its handler can restore the keyboard.
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     give_back = take_keyboard(argv)
     try:
@@ -21,18 +25,26 @@ def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
 
 
 def _load(
-    as_apply_patch: bool, give_back: Callable[[], None], unblocked: Collection[int]
+    as_apply_patch: bool,
+    give_back: Callable[[], None],
+    unblocked: Collection[int],
 ) -> Callable[[Sequence[str]], int]:
-    """Import the program and return its `main`. `unblocked`: the signal mask to restore."""
+    """Import the program and return its `main`.
+
+    Args:
+        give_back: restores the keyboard; called if Ctrl-C ends the process.
+        unblocked: the signal mask to restore.
+    """
 
     def leave(number: int, _frame: FrameType | None) -> None:
         give_back()
         os._exit(128 + number)
 
-    # The imports make no garbage: collecting costs 6 to 10 ms. A frontend that runs long turns the
-    # collector on again once it is loaded.
+    # The imports make no garbage, and looking for it costs 6 to 10 ms. A frontend that runs long
+    # turns the collector on again once it is loaded.
     gc.disable()
-    # If the parent ignores SIGCHLD, so would we, and the kernel would drop exit codes of children.
+    # A parent that ignores SIGCHLD makes us ignore it too: the kernel then drops the exit codes of
+    # our children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:

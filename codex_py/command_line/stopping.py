@@ -1,6 +1,7 @@
-"""Signals that end a command without an event loop, which first undoes its unfinished work.
+"""Turns signals into an exception, so that a command can undo its unfinished work before it ends.
 
-Commands with a loop use `Interruption`: asyncio takes 25 ms to load.
+It is for commands without an event loop, since asyncio takes 25 ms to load. The others use
+`Interruption`.
 """
 
 import signal
@@ -10,7 +11,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ends the command. As with `KeyboardInterrupt`, no handler of errors catches it.
+    """A signal ends the command. It is no `Exception`, so no handler of errors catches it.
 
     Attributes:
         exit_code: the code that a shell reports for the signal.
@@ -26,7 +27,8 @@ class Stopped(KeyboardInterrupt):
 def raise_when_stopped() -> None:
     """Let the first signal raise `Stopped`, and ignore later ones."""
     for number in _ENDING:
-        # `nohup` ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
+        # Leave ignored signals so: `nohup` ignores SIGHUP for us, and a shell SIGINT for a
+        # background job.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
 

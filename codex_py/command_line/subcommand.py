@@ -1,4 +1,4 @@
-"""Helpers of the commands in this package: `-c`, the configuration, required words, and tables."""
+"""Reads the command line and the configuration of small subcommands, and prints their tables."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,11 @@ from codex_py.streams.terminal import aligned, on_one_line
 
 
 def command_parser(*names: str) -> CommandParser:
-    """A parser for `-c`, for switches (`--json`), and for positional words by name; missing words
-    are None."""
+    """Return a parser for `-c` and the given names.
+
+    A name that begins with `--`, such as `--json`, is a switch. Any other is an optional word of the
+    command line, which is None if it is missing.
+    """
     parser = CommandParser(Arguments, only={"overrides"})
     for name in names:
         if name.startswith("--"):
@@ -25,8 +28,11 @@ def command_parser(*names: str) -> CommandParser:
 
 
 def required(word: str | None, what: str) -> str:
-    """Return the word. Raises a `UsageError` if it is missing:
-    `say which server: codex-py mcp get NAME`."""
+    """Return a word of the command line. Raises a `UsageError` if it is None.
+
+    Args:
+        what: the end of the message, such as `server: codex-py mcp get NAME`.
+    """
     if word is None:
         raise UsageError(f"say which {what}")
     return word
@@ -35,8 +41,12 @@ def required(word: str | None, what: str) -> str:
 def command_config(
     options: argparse.Namespace, environment: Mapping[str, str], *, warns: bool = True
 ) -> Config:
-    """The configuration of this folder. `warns`: print its warnings; False if the command reports
-    them itself."""
+    """Read the configuration of the working folder.
+
+    Args:
+        options: the result of a `command_parser`.
+        warns: print the warnings of the configuration; False if the command reports them itself.
+    """
     config = read_config(Arguments(overrides=options.overrides or ()), environment)
     if warns:
         warn_of_config(config)
@@ -45,5 +55,6 @@ def command_config(
 
 def print_table(rows: Iterable[Sequence[str]]) -> int:
     """Print rows in columns, with each cell made safe for a terminal. Returns the exit code."""
-    lines = aligned([[on_one_line(cell) for cell in row] for row in rows])
-    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+    safe_rows = [[on_one_line(cell) for cell in row] for row in rows]
+    lines = [f"{line.rstrip()}\n" for line in aligned(safe_rows)]
+    return print_out("".join(lines))

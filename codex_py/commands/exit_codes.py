@@ -1,4 +1,4 @@
-"""`codex-py exit-codes`: the meaning of each exit code. docs/exec.md has the same table."""
+"""Prints the meaning of each exit code, as `codex-py exit-codes`. docs/exec.md has the same table."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from codex_py.streams.standard import print_json
 
 
 def meanings() -> dict[int, str]:
-    """Read the meanings from `exit_codes.txt`, which has a line for each code."""
+    """Read the meaning of each exit code from `exit_codes.txt`, which has a line for each."""
     table = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     found: dict[int, str] = {}
     for line in table.splitlines():
@@ -18,7 +18,7 @@ def meanings() -> dict[int, str]:
 
 
 def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the table. Returns the exit code."""
+    """Print the table of exit codes, or JSON with `--json`. Returns the exit code of this command."""
     options = command_parser("--json").parse_args(list(argv))
     table = meanings().items()
     if options.json:

@@ -1,4 +1,4 @@
-"""The images of a prompt, as content for the model."""
+"""Makes content for the model of the images of a prompt."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,15 +13,14 @@ from codex_py.protocol.messages import MAX_IMAGE_BYTES, input_text
 def image_parts(
     path: Path, number: int, rule: ImageRule, warn: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """The content parts of one image, which go before the text of the prompt.
+    """Return the content parts of one image, which go before the text of the prompt.
 
-    A file that cannot be read, or is damaged, does not fail the turn: a text part gives the reason
-    instead.
+    If the file cannot be read or is damaged, the only part is a text that gives the reason.
 
     Args:
         path: absolute.
         number: the image's number in the prompt, from 1.
-        warn: gets the reason too.
+        warn: reports the same reason to the user.
     """
     label = f"[Image #{number}]"
     try:

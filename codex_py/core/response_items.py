@@ -1,4 +1,4 @@
-"""The events that show the items of a response."""
+"""Makes the events that show the items of a response."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,9 +10,12 @@ from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchC
 def item_events(
     item: ResponseItem, next_id: Callable[[], str]
 ) -> Sequence[ItemStarted | ItemCompleted]:
-    """The events of one completed item.
+    """Return the events that show one completed item.
 
-    Reasoning without a summary has none; calls are shown by their tools.
+    An item without text has none. Nor has a call: its tool shows it.
+
+    Args:
+        next_id: returns a fresh id for the thread item.
     """
     match item:
         case Message(role="assistant"):

@@ -1,4 +1,4 @@
-"""Adds rules to a `.rules` file, without loading the parser of such files."""
+"""Adds a rule to a file of rules, without loading the parser of such files."""
 
 import json
 import os
@@ -12,9 +12,10 @@ _LOCK_TIMEOUT_S = 10.0
 
 
 def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
-    """Add a rule to `default.rules` that allows commands with this prefix, unless it is there.
+    """Add a rule to `default.rules` that allows commands with this prefix. A rule that is already
+    there is not added again.
 
-    The file is locked and appended to, as Codex does: replacing the file would lose rules that
+    The file is locked and appended to, as Codex does it. Replacing the file would lose rules that
     Codex adds at the same time.
 
     Raises:
@@ -36,11 +37,9 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
         known = [each.rstrip(b"\r") for each in content.split(b"\n")]
         if line in known:
             return
-        if not content or content.endswith(b"\n"):
-            start = b""
-        else:
-            start = b"\n"
-        added = start + line + b"\n"
+        added = line + b"\n"
+        if content and not content.endswith(b"\n"):
+            added = b"\n" + added
         try:
             if file.write(added) != len(added):
                 raise OSError("the disk is full")

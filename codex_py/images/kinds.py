@@ -1,4 +1,4 @@
-"""The kinds of images that models read, known by their first bytes. LIGHT."""
+"""Recognizes the kinds of images that models read by their first bytes. LIGHT."""
 
 import re
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ BEGINNINGS: Final[Mapping[Kind, bytes]] = {
     "gif": rb"GIF8[79]a",
     "webp": rb"(?s)RIFF....WEBP",
 }
-"""The patterns of the first bytes."""
+"""A regular expression for the first bytes of each kind."""
 MAX_BEGINNING_BYTES: Final = 12
-"""No pattern looks at more."""
+"""The bytes at the beginning of a file that the expressions need."""
 NOT_AN_IMAGE: Final = "it is not a PNG, JPEG, GIF or WebP image"
 
 
 def is_image(beginning: bytes) -> bool:
-    """True if a file with these first bytes claims to be an image; it may be damaged all the same."""
+    """True if a file with these first bytes claims to be an image. It may still be damaged."""
     return any(re.match(pattern, beginning) for pattern in BEGINNINGS.values())
 
 
 def file_problem(path: Path) -> str | None:
-    """The reason why a file cannot be sent as an image, as a clause.
+    """Return why a file cannot be sent as an image, as a clause: `it is not a regular file`.
 
-    None if the file begins like an image. A damaged image is found only when it is sent.
+    Returns None if the file begins like an image. Damage is found only when the image is sent.
     """
     if not path.is_file():
         return "it is not a regular file"

@@ -1,4 +1,4 @@
-"""Connects to a server at an address. Source: MCP specification 2025-11-25, Streamable HTTP."""
+"""Connects to an MCP server at a URL. Source: MCP specification 2025-11-25, Streamable HTTP."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,24 +14,27 @@ from codex_py.mcp.settings import HttpTransport
 
 _CONNECT_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 3600.0
-"""The time limit between two parts of a response. Each request has another limit in all."""
+"""The longest wait for the next part of a response. Another limit holds for a request as a whole."""
 
 
 @asynccontextmanager
 async def connect(
     server: str, transport: HttpTransport, connection: ServerConnection
 ) -> AsyncGenerator[McpSession]:
-    """Open a session with a server at an address; see `codex_py.mcp.sdk.Connect`."""
+    """Open a session with a server at a URL. The contract is that of `codex_py.mcp.sdk.Connect`."""
 
     async def note_status(response: httpx2.Response) -> None:
         if response.request.method == "POST":
             in_session = MCP_SESSION_ID in response.request.headers
             connection.answered(response.status_code, in_session)
 
+    auth = None
+    if transport.make_auth is not None:
+        auth = transport.make_auth(connection.report_login)
     client = bounded_client(
         httpx2.Timeout(_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S),
         headers=transport.headers,
-        auth=transport.make_auth and transport.make_auth(connection.report_login),
+        auth=auth,
         on_response=note_status,
         streams_events=True,
     )

@@ -34,6 +34,7 @@ from codex_py.protocol.prompts import is_summary, user_prompt
 from codex_py.protocol.stream import Usage
 
 Tell: TypeAlias = Callable[[Event], None]
+"""Reports an event."""
 
 
 @frozen(kw_only=True)
@@ -41,11 +42,11 @@ class AgentSetup:
     """The way in which an agent opens its conversation."""
 
     cwd: Path
-    """An absolute path, as `home` is."""
+    """The working folder; absolute."""
     settings: Mapping[str, Any]
     """Settings in the form of `config.toml`."""
     home: Path | None
-    """The folder in place of the user's `$CODEX_HOME`; see `Agent`."""
+    """The folder in place of the user's `$CODEX_HOME`; absolute. See `Agent`."""
     environment: Mapping[str, str] | None
     """None: the variables of the program."""
     parts: Mapping[str, Any]
@@ -55,7 +56,8 @@ class AgentSetup:
     async def opened(
         self, sink: Tell, options: SessionOptions
     ) -> AsyncGenerator[Session]:
-        """Open a session. Raises the errors of `load_config` and `open_session`."""
+        """Open a session. Raises the errors of `load_config` and `open_session`, and a
+        `ConfigError` if `home` cannot be made."""
         environment = dict(os.environ if self.environment is None else self.environment)
         with ExitStack() as stack:
             home = self.home
@@ -64,15 +66,7 @@ class AgentSetup:
                 home = Path(mkdtemp(prefix="codex-py-"))
                 stack.callback(rmtree, home, ignore_errors=True)
             if home is not None:
-                try:
-                    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-                except OSError as error:
-                    raise ConfigError(f"`home`: {home}: {error.strerror}") from error
-                except ValueError as error:
-                    # It has a null character, or a lone surrogate.
-                    raise ConfigError(
-                        f"`home`: {str(home)!r} cannot be a folder"
-                    ) from error
+                _make_home(home)
                 environment["CODEX_HOME"] = str(home)
             config = load_config(
                 cwd=self.cwd,
@@ -90,11 +84,21 @@ class AgentSetup:
                 yield session
 
 
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"`home`: {home}: {error.strerror}") from error
+    except ValueError as error:
+        # The path has a null character, or a lone surrogate.
+        raise ConfigError(f"`home`: {str(home)!r} cannot be a folder") from error
+
+
 class _Run:
-    """One call of `AgentSession.run`, and the one place that interrupts its turn.
+    """One call of `AgentSession.run`. Every interruption of its turn goes through here.
 
     It may be interrupted at any time, from any thread, and more than once. Create it in the task
-    that runs it.
+    that runs the turn.
     """
 
     def __init__(self) -> None:
@@ -102,13 +106,13 @@ class _Run:
         assert task is not None
         self.task: asyncio.Task[Any] = task
         self.is_ending = False
-        """True if it was interrupted."""
+        """True as soon as the run was interrupted, also while the turn still runs."""
         self._session: Session | None = None
         """The session; None while it opens."""
         self._is_cancelled = False
         """True if an interruption has cancelled the task."""
         self.is_over = False
-        """True if the turn has ended: an interruption is too late."""
+        """True if the turn has ended; an interruption then does nothing."""
 
     def interrupt(self) -> None:
         """End the turn, or its opening. May be called from any thread."""
@@ -116,9 +120,9 @@ class _Run:
         self.task.get_loop().call_soon_threadsafe(self._end)
 
     async def opened(self, opening: Awaitable[Session]) -> Session:
-        """Open the session.
+        """Wait until the session is open, and return it.
 
-        Raises a `TurnAborted` if it was interrupted meanwhile, or the agent was closed.
+        Raises a `TurnAborted` if the run was interrupted meanwhile, or the agent was closed.
         """
         try:
             session = await opening
@@ -135,7 +139,7 @@ class _Run:
     async def turn(self, begin: Callable[[], Awaitable[TurnResult]]) -> TurnResult:
         """Run the turn.
 
-        Raises a `TurnAborted` if it was interrupted before its first step.
+        Raises a `TurnAborted` if the run was interrupted before the turn's first step.
         """
         try:
             if self.is_ending:
@@ -148,7 +152,7 @@ class _Run:
         if self.is_over:
             return
         if self._session is not None:
-            # A turn that has not begun sees `is_ending`.
+            # This ends only a turn that runs; `turn` begins none after an interruption.
             self._session.abort()
         elif not self._is_cancelled:
             self._is_cancelled = True
@@ -158,7 +162,8 @@ class _Run:
 class AgentSession:
     """Holds the session of an agent, and runs its turns.
 
-    Neither refers to the agent, so that both can end when nobody refers to the agent any more.
+    It does not refer to the agent: the agent must be freed, and the session then closed, as soon as
+    the caller has dropped the agent.
     """
 
     def __init__(self, setup: AgentSetup, options: SessionOptions) -> None:
@@ -172,9 +177,9 @@ class AgentSession:
         self._loop: asyncio.AbstractEventLoop | None = None
         """The loop in which the session is open."""
         self._listener: Tell | None = None
-        """Gets the events of the running turn."""
+        """Gets the events of the running turn; None between turns."""
         self._early: deque[Event] = deque(maxlen=1000)
-        """Events between turns; they are reported by the next turn."""
+        """The last events since the last turn, which the next turn reports first."""
 
     @property
     def is_ending(self) -> bool:
@@ -234,7 +239,7 @@ class AgentSession:
             run.interrupt()
 
     def leave(self, task: asyncio.Task[Any]) -> None:
-        """Interrupt the turn that this task runs, or is about to run."""
+        """Interrupt the turn that this task runs. If it runs none, cancel the task."""
         run = self._run
         if run is not None and task is run.task:
             run.interrupt()
@@ -242,7 +247,10 @@ class AgentSession:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     def copied(self) -> "AgentSession":
-        """Return a conversation that continues from here."""
+        """Return a new conversation that begins with the history of this one.
+
+        Raises a `RuntimeError` while a turn runs.
+        """
         if self._run is not None:
             raise RuntimeError(
                 "a turn of this agent runs; fork it before or after the turn"
@@ -267,24 +275,31 @@ class AgentSession:
             raise RuntimeError("the agent is closed")
 
     async def _opened(self) -> Session:
-        """The session, opened if it is not open in this loop.
+        """Return the session. If it is not open in this loop, open it first.
 
-        Raises a `RuntimeError` if it is open in another loop, which still runs.
+        Raises a `RuntimeError` if it is open in another loop that is not closed.
         """
         self.require_open()
         loop = asyncio.get_running_loop()
         if self._hosted.is_open and self._loop is not loop:
-            if self._loop is not None and not self._loop.is_closed():
-                text = "the conversation of this agent is in another event loop, which runs"
-                raise RuntimeError(f"{text}: go on there, or with a `fork()`")
-            # With one `asyncio.run` for each prompt, the session ended with the loop.
-            self._options = self._continued()
-            self._hosted = HostedSession()
+            self._leave_closed_loop()
         if not self._hosted.is_open:
             self._loop = loop
             opening = self._setup.opened(self._tell, self._options)
             self.session = await self._hosted.host(opening)
         return self._hosted.session
+
+    def _leave_closed_loop(self) -> None:
+        """Prepare to continue a session that ended with its loop.
+
+        This happens if the caller has an `asyncio.run` for each prompt. Raises a `RuntimeError` if
+        the loop is not closed.
+        """
+        if self._loop is not None and not self._loop.is_closed():
+            text = "the conversation of this agent is in another event loop, which runs"
+            raise RuntimeError(f"{text}: go on there, or with a `fork()`")
+        self._options = self._continued()
+        self._hosted = HostedSession()
 
     def _continued(self, *, is_copy: bool = False) -> SessionOptions:
         """Return the options of a session that continues from here."""
@@ -293,8 +308,8 @@ class AgentSession:
             return self._options
         if session.session_file is not None and not is_copy:
             return replace(self._options, resume=session.thread_id)
-        # The context before the first prompt is made anew.
-        history = dropwhile(lambda item: not _is_said(item), session.items)
+        # The new session writes its own context before the first prompt.
+        history = dropwhile(_is_context, session.items)
         return replace(self._options, resume=None, history=tuple(history))
 
     def _tell(self, event: Event) -> None:
@@ -311,19 +326,20 @@ def _result(
     tokens_before: Usage,
     output_type: Any,
 ) -> Result[Any]:
-    """The result of a turn. `seen`: its events, besides those that only show progress."""
+    """Return the result of a turn.
+
+    Args:
+        seen: the events of the turn, without those that only show progress. One is its end.
+        tokens_before: the tokens that the session had used before the turn.
+    """
     text = done.last_message or ""
     error = done.error
     output: Any = None
-    if error is None and output_type is None:
-        output = text
-    elif error is None:
-        # An extension may have ended the turn with an answer that was not checked.
-        wrong = ModelSchema(output_type).violation(text)
-        if wrong is None:
-            output = output_type.model_validate_json(text)
-        else:
-            error = CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
+    if error is None:
+        try:
+            output = _typed_output(text, output_type)
+        except CodexError as wrong:
+            error = wrong
     ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
     return Result(
         text=text,
@@ -337,6 +353,20 @@ def _result(
     )
 
 
-def _is_said(item: EncodedItem) -> bool:
-    """True for a prompt or a summary."""
-    return is_summary(item) or user_prompt(item) is not None
+def _typed_output(text: str, output_type: Any) -> Any:
+    """Return the answer as the type of `Agent.run`; the text itself if that is None.
+
+    Raises a `CodexError` if the answer does not fit: an extension may have ended the turn with an
+    answer that was not checked.
+    """
+    if output_type is None:
+        return text
+    wrong = ModelSchema(output_type).violation(text)
+    if wrong is not None:
+        raise CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
+    return output_type.model_validate_json(text)
+
+
+def _is_context(item: EncodedItem) -> bool:
+    """True if the item is neither a prompt nor a summary."""
+    return not is_summary(item) and user_prompt(item) is None

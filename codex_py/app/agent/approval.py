@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from codex_py.protocol.approval import (
     ApprovalRequest,
@@ -15,17 +15,22 @@ from codex_py.tools.threads import in_thread
 
 Answer: TypeAlias = bool | ReviewDecision | Review
 Approve: TypeAlias = Callable[[ApprovalRequest], Answer | Awaitable[Answer]] | Approver
-"""Decides on a call: True or False, a `ReviewDecision`, or a `Review`, which can tell the model why not."""
+"""A function, or an object with a method `review`, that decides on a call.
+
+It answers with True or False, a `ReviewDecision`, or a `Review`, which can tell the model the reason.
+"""
 
 
 class Callback:
-    """Calls a plain function in a separate thread, so that it may ask somebody and wait."""
+    """Asks the caller's function about each call.
+
+    A plain function runs in a separate thread, so that it may block; an `async` one runs in the loop.
+    """
 
     def __init__(self, approve: Approve) -> None:
         """Raises a `TypeError` if `approve` cannot be called with an `ApprovalRequest`."""
-        self._function: Callable[..., Any] = getattr(
-            approve, "review", cast("Any", approve)
-        )
+        plain: Any = approve
+        self._function: Callable[..., Any] = getattr(plain, "review", plain)
         try:
             inspect.signature(self._function).bind(object())
         except (TypeError, ValueError) as error:
@@ -35,9 +40,11 @@ class Callback:
     async def review(self, request: ApprovalRequest) -> Review:
         """Ask the function.
 
-        Raises its errors, and a `CodexError` if its answer has another type.
+        Raises its errors, and a `CodexError` if its answer is not an `Answer`.
         """
         if inspect.iscoroutinefunction(self._function):
             return as_review(await self._function(request))
         answer = await in_thread(lambda: self._function(request))
-        return as_review(await answer if inspect.isawaitable(answer) else answer)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return as_review(answer)

@@ -1,4 +1,4 @@
-"""Checks the arguments of an `Agent`, when it is made: a mistake is a `TypeError` of one sentence."""
+"""Checks the arguments with which an `Agent` is made. A mistake is a `TypeError` of one sentence."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -7,15 +7,16 @@ from typing import Any, Final, TypeAlias, cast
 import httpx
 
 _Check: TypeAlias = Callable[[Any], str | None]
-"""Checks an argument that was given. Returns None if it is right, else the rest of a sentence that
-begins with the argument's name."""
+"""Checks the value of an argument. Returns None if it is right.
+
+Otherwise it returns the rest of a sentence that begins with the argument's name.
+"""
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raises a `TypeError` that names the first argument of a wrong type.
+    """Check the arguments of an `Agent`, given by their names.
 
-    Args:
-        arguments: the arguments by their names.
+    Raises a `TypeError` that names the first argument of a wrong type.
     """
     for name, value in arguments.items():
         if value is None and name in _MAY_BE_NONE:
@@ -26,7 +27,7 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def check_images(images: Any) -> None:
-    """Raises a `TypeError` if the images of a prompt are no sequence of paths."""
+    """Check the images of a prompt. Raises a `TypeError` if they are no sequence of paths."""
     if isinstance(images, str | os.PathLike):
         path = os.fspath(cast("os.PathLike[Any]", images))
         raise TypeError(f"`images` is a sequence of files: images=[{path!r}]")
@@ -100,7 +101,7 @@ def _settings(value: Any) -> str | None:
 
 
 def _keys(value: Any) -> Iterator[object]:
-    """Yield the keys of a value, at any depth."""
+    """Yield the keys of all mappings in a value, at any depth."""
     inner: Iterable[Any] = ()
     if isinstance(value, Mapping):
         table = cast("Mapping[Any, Any]", value)
@@ -113,7 +114,7 @@ def _keys(value: Any) -> Iterator[object]:
 
 
 def _variables(value: Any) -> str | None:
-    """Check an environment. The message has no values: they may be secret."""
+    """Check the variables of an environment. Never quotes a value: it may be secret."""
     if not isinstance(value, Mapping):
         return f"is a mapping of names to texts, not {_type(value)}"
     for name, text in cast("Mapping[Any, Any]", value).items():
@@ -143,7 +144,7 @@ def _is_series(value: Any) -> bool:
 
 
 def _type(value: object) -> str:
-    """Describe a value that may be long, or secret."""
+    """Describe a value by its type: the value may be long, or secret."""
     if value is None:
         return "None"
     return f"a value of the type {type(value).__name__}"

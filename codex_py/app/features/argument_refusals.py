@@ -1,7 +1,7 @@
-"""Calls whose arguments a server refuses, because they are no JSON object.
+"""Repairs calls in the history whose arguments are no JSON object, for servers that refuse them.
 
-The model wrote them so, and OpenAI takes them back as they are. Strict servers refuse every later
-request of the session.
+A model may write such arguments. OpenAI accepts them in the history as they are, but stricter servers
+refuse every later request of the session.
 """
 
 import json
@@ -19,22 +19,25 @@ from codex_py.protocol.json_fields import (
 )
 from codex_py.protocol.messages import EncodedItem, encode_json
 
-_STATUSES: Final = {None, HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
-"""The statuses of a refusal that may be about arguments. Some servers crash instead, with 500."""
+_STATUSES: Final = {
+    None,
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    # Some servers crash on such arguments.
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""The statuses of a refusal that may be about arguments; None: the server gave none."""
 
 
 def refuses_arguments(error: ModelError) -> bool:
     """True if the server seems to refuse the arguments of a call in the history."""
-    is_possible = (
-        error.status in _STATUSES or error.status == HTTPStatus.INTERNAL_SERVER_ERROR
-    )
-    if not is_possible or error.is_too_long:
+    if error.status not in _STATUSES or error.is_too_long:
         return False
     return means("arguments", error.words or str(error))
 
 
 def broken_calls(items: Iterable[EncodedItem]) -> Mapping[EncodedItem, EncodedItem]:
-    """The calls whose arguments are no JSON object, each with the call to send in its place."""
+    """Map each call whose arguments are no JSON object to the call to send in its place."""
     found: dict[EncodedItem, EncodedItem] = {}
     for item in items:
         if b'"function_call"' not in item:
@@ -43,6 +46,7 @@ def broken_calls(items: Iterable[EncodedItem]) -> Mapping[EncodedItem, EncodedIt
         arguments = text_field(call, "arguments")
         is_call = call.get("type") == "function_call"
         if is_call and strict_json_object(arguments) is None:
-            call["arguments"] = encode_json(arguments_object(arguments)).decode()
+            repaired = arguments_object(arguments)
+            call["arguments"] = encode_json(repaired).decode()
             found[item] = EncodedItem(encode_json(call))
     return found

@@ -10,8 +10,11 @@ from codex_py.tools.python.function import PythonFunction, tool
 
 
 def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
-    """Raises a `TypeError` if a function cannot be described; see `tool`."""
-    made = [tool(function) for function in tools]
+    """Return a feature that offers the functions as tools.
+
+    Raises a `TypeError` if a function cannot be described; see `tool`.
+    """
+    described = [tool(function) for function in tools]
 
     def feature(thread: Thread) -> Extension:
         def make(function: PythonFunction[..., Any]) -> Tool[Any]:
@@ -19,8 +22,9 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
 
             return PythonTool(function, image_rule=thread.settings.image_rule)
 
-        return Extension(
-            tools=[OfferedTool(f.name, partial(make, f), f.spec) for f in made]
-        )
+        offered = [
+            OfferedTool(each.name, partial(make, each), each.spec) for each in described
+        ]
+        return Extension(tools=offered)
 
     return feature

@@ -1,6 +1,6 @@
-"""Refuses to begin a session whose commands could not run as the sandbox promises.
+"""Checks the sandbox when a session begins.
 
-The session fails before the first request, not at the first command.
+If commands could not run in it, the session fails before the first request, not at the first command.
 """
 
 import asyncio
@@ -15,14 +15,15 @@ from codex_py.sandbox.choice import PlatformSandbox
 
 
 def sandbox_check(setup: SessionSetup) -> Feature:
+    """Return a feature that checks the sandbox, and warns of writable roots that are read-only."""
+
     def feature(thread: Thread) -> Extension:
         @asynccontextmanager
         async def around_session() -> AsyncGenerator[None]:
             await asyncio.to_thread(_try_command, setup)
             for folder in unwritable_folders(setup):
-                thread.warn(
-                    f"{folder} cannot be written to: commands change nothing in it"
-                )
+                text = f"{folder} cannot be written to: commands change nothing in it"
+                thread.warn(text)
             yield
 
         return Extension(around_session=around_session)
@@ -31,7 +32,10 @@ def sandbox_check(setup: SessionSetup) -> Feature:
 
 
 def _try_command(setup: SessionSetup) -> None:
-    """Prepare a command as the sandbox would run it. Raises a `CodexError` if none can run."""
+    """Prepare a command for the sandbox, without running it.
+
+    Raises a `CodexError` if the sandbox can run no command.
+    """
     policy = setup.config.sandbox_policy(setup.options.add_dirs)
     sandbox = PlatformSandbox(
         setup.environment,

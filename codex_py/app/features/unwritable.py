@@ -1,4 +1,4 @@
-"""Finds folders that commands may change by their policy, and cannot. LIGHT."""
+"""Finds folders that the sandbox lets commands change, but the operating system does not. LIGHT."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,10 @@ from codex_py.app.options import SessionSetup
 
 
 def unwritable_folders(setup: SessionSetup) -> Sequence[Path]:
-    """The folders that commands are allowed to change, and that the user cannot write to."""
+    """Return the writable roots of the session's policy that the user has no permission to change.
+
+    Roots that do not exist are left out.
+    """
     policy = setup.config.sandbox_policy(setup.options.add_dirs)
     if policy.mode != "workspace-write":
         return ()

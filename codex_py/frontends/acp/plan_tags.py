@@ -1,6 +1,7 @@
 """Removes the tags of a proposed plan from an answer while it is streamed.
 
-The tags are lines before and after the plan, which Markdown would take for HTML.
+Each tag has a line of its own, before or after the plan. An editor that draws Markdown would take it
+for HTML.
 """
 
 from codex_py.protocol.plans import TAGS, may_become_tag
@@ -36,5 +37,7 @@ class TagFilter:
 
 
 def without_tag_lines(text: str) -> str:
+    """Return the text without the lines that are tags."""
     lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if line.rstrip() not in TAGS)
+    kept = [line for line in lines if line.rstrip() not in TAGS]
+    return "".join(kept)

@@ -2,6 +2,7 @@
 
 from codex_py.protocol import events
 from codex_py.protocol.event_data import event_data, plain_data
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.messages import encode_json, encode_json_with_bytes
 from codex_py.streams.standard import OutputStream
 
@@ -10,11 +11,14 @@ _LINE_BREAKS = (
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
 )
-"""Characters at which some readers end a line, such as Python's `str.splitlines`; JSON does not."""
+"""Characters in UTF-8, and their escapes in JSON.
+
+JSON allows them inside a string, but some readers end a line there, such as `str.splitlines`.
+"""
 
 
 class JsonLines:
-    """An `EventSink` that writes each line in one piece.
+    """An `EventSink` that writes each event as a line, in a single write.
 
     After the stream has failed, events are dropped.
     """
@@ -24,28 +28,32 @@ class JsonLines:
     ) -> None:
         """
         Args:
-            agents: write the events of subagents too, with the thread id of the subagent.
-            usage: write the tokens so far after each response.
+            agents: write the events of subagents too, each with the id of the subagent's thread.
+            usage: write the tokens that the session has used after each response.
         """
         self._stream = stream
         self._agents = agents
         self._usage = usage
 
     def __call__(self, event: events.Event) -> None:
-        of_agent: dict[str, str] = {}
+        origin: dict[str, str] = {}
         if isinstance(event, events.AgentEvent) and self._agents:
-            of_agent = {"thread_id": event.thread_id}
+            origin = {"thread_id": event.thread_id}
             event = event.event
         data = event_data(event)
         if isinstance(event, events.UsageReported) and self._usage:
             data = {"type": "usage", "usage": plain_data(event.total)}
         if data is not None:
-            # Only diffs contain the contents of files.
-            if "diff" in data:
-                encode = encode_json_with_bytes
-            else:
-                encode = encode_json
-            line = encode({**data, **of_agent})
-            for raw, escaped in _LINE_BREAKS:
-                line = line.replace(raw, escaped)
-            self._stream.write(line + b"\n")
+            line = _json_line({**data, **origin})
+            self._stream.write(line)
+
+
+def _json_line(data: JsonObject) -> bytes:
+    # Only a diff has contents of files, which may be any bytes.
+    if "diff" in data:
+        line = encode_json_with_bytes(data)
+    else:
+        line = encode_json(data)
+    for raw, escaped in _LINE_BREAKS:
+        line = line.replace(raw, escaped)
+    return line + b"\n"

@@ -9,13 +9,15 @@ from codex_py.filesystem.reading import real_path
 
 
 class OutputFile:
-    """A file for a result, opened before the first request, so that a bad path costs nothing.
+    """A file for a result, opened for writing as soon as the object is made.
 
-    Unless it is emptied, it keeps its old contents until `write`, also if the turn fails.
+    Make it before the first request, so that a bad path is refused before any tokens are paid for.
 
     Args:
-        root: absolute. A path in this folder must not lead out of it.
+        root: an absolute folder. If the path is inside it, no link may lead the path out of it.
         what: names the result in errors.
+        empty: empty the file at once. Otherwise it keeps its old contents until `write`, so that a
+            failed turn loses nothing.
 
     Raises:
         CodexError: the file cannot be opened for writing, or its path leads out of `root`.
@@ -35,7 +37,7 @@ class OutputFile:
             raise self._failure(error, ExitCode.USAGE) from error
 
     def write(self, text: str) -> None:
-        """Replace the contents by the text, without a further newline. Call it once.
+        """Replace the contents by the text as it is, and close the file. Call it once.
 
         Raises:
             CodexError: the file cannot be written.
@@ -48,6 +50,7 @@ class OutputFile:
             raise self._failure(error, ExitCode.TURN_FAILED) from error
 
     def _empty(self) -> None:
+        """Empty the file. A pipe or a device cannot be emptied, and is left alone."""
         if stat.S_ISREG(os.fstat(self._fd).st_mode):
             os.ftruncate(self._fd, 0)
 

@@ -1,4 +1,4 @@
-"""The program around the work of `codex-py exec`: configuration, streams, signals and result."""
+"""Surrounds the work of `codex-py exec` with its configuration, streams, signals and result."""
 
 import asyncio
 import os
@@ -20,12 +20,16 @@ from codex_py.streams.terminal import printable
 
 
 class ExecProgram:
-    """Reads the configuration, and runs the work of one command until its exit code.
+    """Reads the configuration of one command, runs its work, and delivers its result.
 
     Attributes:
-        environment: the variables without the key that signs approvals.
+        suspension: how the run is suspended for approvals; None if the options ask for none.
+        needs_own_worktree: True if no option names a folder for the session.
+        arguments: the options, with the worktree of a resumed session as the working folder.
+        environment: the variables, without the key that signs approvals.
         add_dirs: the folders of `--add-dir`; absolute.
         schema: the schema of `--output-schema`; None without one.
+        interruption: ends the work on a signal.
     """
 
     def __init__(
@@ -48,7 +52,8 @@ class ExecProgram:
         self.target = target
         self.environment = environment
         self.config = load_exec_config(arguments, environment)
-        self.add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
+        add_dirs = [self.config.cwd / name for name in arguments.add_dir]
+        self.add_dirs = tuple(add_dirs)
         self.schema = None
         if arguments.output_schema is not None:
             self.schema = load_schema(Path(arguments.output_schema))
@@ -66,9 +71,12 @@ class ExecProgram:
         return self.config.project_root or self.config.cwd
 
     def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """Run the work until it ends, or until a signal or a lost reader ends it.
+        """Run the work in an event loop. A signal ends it, and so does a failure of standard output.
 
-        Returns its exit code.
+        Returns the exit code of the command.
+
+        Raises:
+            CodexError: standard output failed, but not because its reader has left.
         """
         return asyncio.run(self._supervised(work))
 
@@ -93,24 +101,29 @@ class ExecProgram:
         self.stderr.write_text(f"warning: {printable(text)}\n")
 
     def deliver(self, message: str | None) -> None:
-        """Deliver the text to the caller of the program.
+        """Write the last message to standard output and to the file of `-o`.
+
+        Standard output gets it only if nothing else has shown it: neither JSON nor a terminal that
+        also shows standard error.
+
+        Args:
+            message: None if the turn ended without one.
 
         Raises:
-            CodexError: the file of `-o` cannot be written. Standard output has the text then.
+            CodexError: the file of `-o` cannot be written. The message is on standard output then.
         """
-        on_screen = os.isatty(1) and os.isatty(2)
-        if message is not None and not self.arguments.json and not on_screen:
-            # A program gets the exact text. A terminal does not, even if nothing else goes there.
-            if os.isatty(1):
-                shown = printable(message)
-            else:
-                shown = message
-            self.stdout.write_text(f"{shown}\n")
-        file = self._message_file
-        if file is not None:
-            file.write(message or "")
+        is_shown = self.arguments.json or (os.isatty(1) and os.isatty(2))
+        if message is not None and not is_shown:
+            # A terminal must not get control characters; a program gets the exact text.
+            text = printable(message) if os.isatty(1) else message
+            self.stdout.write_text(f"{text}\n")
+        if self._message_file is not None:
+            self._message_file.write(message or "")
             if message is None:
-                self.stderr.write_text(
-                    "Warning: no last agent message; wrote empty content to"
-                    f" {printable(str(file.path))}\n"
-                )
+                self._warn_of_empty_file(self._message_file.path)
+
+    def _warn_of_empty_file(self, path: Path) -> None:
+        self.stderr.write_text(
+            "Warning: no last agent message; wrote empty content to"
+            f" {printable(str(path))}\n"
+        )

@@ -1,4 +1,4 @@
-"""The options of the command line for the terminal. LIGHT."""
+"""Holds the options with which the terminal's frontend is started. LIGHT."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from codex_py.frontends.tui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Launch:
+    """The options of a start in the terminal, as the command line and the configuration give them."""
+
     config: Config
     theme: Theme
     reload: Callable[[], Config]
@@ -20,12 +22,12 @@ class Launch:
     """Writable roots beside those of the configuration; absolute."""
     environment: Mapping[str, str]
     needs_own_worktree: bool = False
-    """True if no option names a folder for the session that is resumed."""
+    """True if a session is resumed, and no option names a folder for it."""
     bypass_hook_trust: bool = False
-    """Run hooks that the user has not reviewed, too."""
+    """Also run hooks that the user has not reviewed."""
     plan: bool = False
     """Begin in Plan mode."""
     images: tuple[Path, ...] = ()
     """Images of the first prompt; absolute."""
     replay: Path | None = None
-    """A tape: show its turn for the prompt without a composer, and leave."""
+    """A tape. The terminal shows the turn on it, without a composer, and then ends."""

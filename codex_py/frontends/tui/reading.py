@@ -1,4 +1,4 @@
-"""A whole conversation in the overlay, which grows while it is read."""
+"""Shows a whole conversation in the overlay, and adds to it while the user reads."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,12 @@ def conversation_pages(
     *,
     show_reasoning: bool = True,
 ) -> tuple[Pages, Transcript]:
-    """The pages of a conversation, and an `EventSink` that adds what follows."""
+    """Return the pages of a conversation, and an `EventSink` that adds later events to them.
+
+    Args:
+        items: the items that are complete.
+        under_way: the transcript that shows the running turn; None without one.
+    """
     pages = Pages(title, at_end=True)
 
     def add(cell: RenderableType, space: bool) -> None:
@@ -35,7 +40,7 @@ def conversation_pages(
 
 @contextmanager
 def listening(readers: list[Transcript], reader: Transcript) -> Generator[None]:
-    """Pass events on to a reader while the context lasts."""
+    """Let a reader get the events of the session while the context lasts."""
     readers.append(reader)
     try:
         yield

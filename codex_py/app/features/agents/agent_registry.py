@@ -16,10 +16,11 @@ class AgentRegistry:
     Attributes:
         open: the open children, each a `ChildAgent`. A child that is still being opened has no id.
         limit: the largest number of open children, including those that have answered.
-        names: nicknames by id, also of closed children.
-        turns: see `taking_turns`.
-        resuming: held while a closed child is opened again.
-        changed: set when the state of a child changes; a new event then takes its place.
+        names: the nickname of each child by its id, also of closed children.
+        turns: the lock of each working directory; see `taking_turns`.
+        resuming: a lock that is held while a closed child is opened again.
+        changed: an event for one change. It is set when the state of a child changes, and a new
+            event takes its place.
     """
 
     def __init__(self, limit: int) -> None:
@@ -31,24 +32,26 @@ class AgentRegistry:
         self.changed = asyncio.Event()
 
     def tell(self) -> None:
+        """Wake everybody who waits for `changed`."""
         self.changed.set()
         self.changed = asyncio.Event()
 
 
 def taking_turns(turns: Mapping[Path, asyncio.Lock], inner: Dispatch) -> Dispatch:
-    """Let calls that change files take turns across a session and its children.
+    """Return a `Dispatch` that lets calls that may change files run one at a time.
 
-    Calls in other working directories do not wait for each other. A call waits for its turn while
-    it holds its place in the queue of its session. There is no deadlock: a tool that waits for a
-    child changes no file, and takes no turn.
+    This holds for calls of a session and all its children in the same working directory. A call
+    waits for its turn while it holds its place in the queue of its session. There is no deadlock:
+    a tool that waits for a child changes no file, so it needs no turn.
 
     Args:
-        turns: a lock for each working directory, shared by all sessions.
+        turns: the lock of each working directory; makes missing ones.
     """
 
     async def dispatch(use: ToolUse) -> ToolOutput:
         paths = changed_paths(use)
-        if use.tool.parallel or (paths is not None and not paths):
+        changes_nothing = paths is not None and not paths
+        if use.tool.parallel or changes_nothing:
             return await inner(use)
         async with turns[use.context.cwd]:
             return await inner(use)
