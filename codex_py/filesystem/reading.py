@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 FOLDER_FLAGS: Final = (
     os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
@@ -194,6 +194,21 @@ def refuse_extraordinary(status: os.stat_result) -> None:
         file_system = _pseudo_file_system(status.st_dev)
         if file_system:
             raise NotOrdinary(f"it is on {file_system}, which is never read")
+
+
+def ordinary_file(path: str | Path) -> BinaryIO:
+    """Open a regular file for reading bytes.
+
+    Use this for a file of our own whose size has no bound: something else may be in its place.
+
+    Args:
+        path: absolute. It may be a link to a regular file.
+
+    Raises:
+        NotOrdinary: it is not a regular file.
+        OSError: there is no such file, or it cannot be opened.
+    """
+    return open(open_ordinary(path), "rb")
 
 
 def read_start(

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from codex_py.errors import ConfigError, ExitCode, ModelError
+from codex_py.filesystem.reading import read_whole
 from codex_py.model.providers import Provider, TokenCommand
 from codex_py.protocol.frozen import frozen
 
+_MAX_BYTES = 1 << 20
+"""The limit for `auth.json`."""
 _MAX_TOKEN_BYTES = 65_536
 _BLANKS = "".join(map(chr, range(0x21))) + "\x7f\xa0\ufeff"
 """Blanks and control characters, which may surround a key."""
@@ -123,7 +126,7 @@ def stored_fields(path: Path) -> Mapping[str, Any]:
         ConfigError: the file cannot be read, or is not a JSON object.
     """
     try:
-        data: Any = json.loads(path.read_bytes())
+        data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except FileNotFoundError:
         return {}
     except OSError as error:

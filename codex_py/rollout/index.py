@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codex_py.errors import ExitCode, SessionError
 from codex_py.filesystem.private import locked, written_whole
+from codex_py.filesystem.reading import ordinary_file, refuse_extraordinary
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.json_fields import well_formed
 from codex_py.protocol.messages import encode_json
@@ -273,7 +274,8 @@ def thread_names(home: Path) -> dict[str, str]:
     """Read the names of threads, by id; the most recently named thread comes last."""
     names: dict[str, str] = {}
     try:
-        lines = (home / _NAMES).read_bytes().splitlines()
+        with ordinary_file(home / _NAMES) as file:
+            lines = file.read().splitlines()
     except OSError:
         return names
     for line in lines:
@@ -297,7 +299,8 @@ def forget_name(home: Path, thread_id: str) -> None:
     with locked(home / _NAMES_LOCK, _LOCK_TIMEOUT_S, is_file=True):
         if not path.exists():
             return
-        lines = path.read_bytes().splitlines(keepends=True)
+        with ordinary_file(path) as file:
+            lines = file.read().splitlines(keepends=True)
         kept = [line for line in lines if thread_id.encode() not in line]
         if len(kept) == len(lines):
             return
@@ -318,7 +321,9 @@ def rename_thread(
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             fd = os.open(path, flags, 0o600)
             try:
-                size = os.fstat(fd).st_size
+                status = os.fstat(fd)
+                refuse_extraordinary(status)
+                size = status.st_size
                 line = encode_json(entry) + b"\n"
                 # If the last line was cut off, the new line must not be appended to it.
                 if size > 0 and os.pread(fd, 1, size - 1) != b"\n":

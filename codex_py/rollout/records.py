@@ -5,6 +5,7 @@ The format is the classic one of Codex: JSON lines `{"timestamp", "type", "paylo
 that does not number its lines cannot continue them. They are read, never appended to.
 """
 
+import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from codex_py.errors import SessionError
+from codex_py.filesystem.reading import open_ordinary
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.json_fields import (
@@ -166,7 +168,7 @@ def session_lines(path: Path) -> Generator[tuple[SessionMeta, BinaryIO]]:
         SessionError: the file cannot be read, or does not begin with session metadata.
     """
     try:
-        with path.open("rb", buffering=1 << 16) as file:
+        with os.fdopen(open_ordinary(path), "rb", buffering=1 << 16) as file:
             try:
                 meta = SessionMeta.from_line(file.readline(MAX_LINE_BYTES))
             except (ValueError, RecursionError) as error:

@@ -1,7 +1,9 @@
 """`codex-py undo`, the real program."""
 
 import json
+import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from codex_py.cli.commands import help_text
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.copies.store import stores
 from tests.support.patching import killed_at, patch
 from tests.support.program import run_codex_py
 
@@ -227,3 +230,107 @@ def test_mistakes_are_told(journal: Journal, argv: list[str], message: str):
 
 def test_help_is_printed(journal: Journal):
     assert outcome(undo(journal, "--help")) == (0, help_text("undo"), "")
+
+
+def put_in_place(path: Path, kind: str) -> None:
+    """Remove a file, and put something that is not a regular file in its place."""
+    path.unlink()
+    match kind:
+        case "a named pipe":
+            os.mkfifo(path)
+        case "a folder":
+            path.mkdir()
+        case "a device":
+            path.symlink_to("/dev/zero")
+        case "a link that leads nowhere":
+            path.symlink_to("nowhere")
+        case _:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(str(path))
+
+
+KINDS = (
+    "a named pipe",
+    "a folder",
+    "a device",
+    "a link that leads nowhere",
+    "a socket",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("state", ["committed", "interrupted"])
+def test_a_record_that_is_not_a_regular_file_is_named_as_damaged(
+    journal: Journal, kind: str, state: str
+) -> None:
+    patch(journal, *UPDATE)
+    patch(journal, "*** Update File: a", "-2", "+3")
+    records = journal.home / "codex-py" / "journal"
+    (records / "2.committed").rename(records / f"2.{state}")
+    put_in_place(records / f"2.{state}", kind)
+    code, listed, errors = outcome(undo(journal, "--list"))
+    assert (code, errors) == (0, "")
+    assert listed.splitlines()[-1].split() == ["2", "damaged"]
+    sentence = (
+        "Error: the record of patch 2 is damaged, so it cannot be undone;"
+        " `codex-py undo 1` undoes the newest one before it\n"
+    )
+    assert outcome(undo(journal)) == (1, "", sentence)
+    for argv in (["2"], ["2", "--show"], ["2", "--force"]):
+        code, out, errors = outcome(undo(journal, *argv))
+        assert (code, out) == (1, "")
+        assert errors == f"Error: patch 2 cannot be read: it is {kind}\n"
+    # The journal can still be written.
+    patch(journal, "*** Update File: a", "-3", "+4")
+    code, _, errors = outcome(undo(journal))
+    assert (code, errors) == (0, "")
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "3\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("state", ["prepared", "applied", "writing"])
+def test_an_unfinished_record_that_is_not_a_regular_file_is_named_once(
+    journal: Journal, kind: str, state: str
+) -> None:
+    patch(journal, *UPDATE)
+    record = journal.home / "codex-py" / "journal" / f"2.{state}"
+    record.touch()
+    put_in_place(record, kind)
+    expected = ""
+    if state != "writing":
+        expected = (
+            "A patch was cut off and cannot be taken back: its record is damaged"
+            f" (it is {kind}).\n"
+        )
+    code, _, errors = outcome(undo(journal, "--list"))
+    assert (code, errors) == (0, expected)
+    code, _, errors = outcome(undo(journal, "--list"))
+    assert (code, errors) == (0, "")
+    assert outcome(undo(journal, "1"))[0] == 0
+
+
+def test_a_record_may_be_a_link_to_a_regular_file(journal: Journal) -> None:
+    patch(journal, *UPDATE)
+    record = journal.home / "codex-py" / "journal" / "1.committed"
+    elsewhere = journal.home / "elsewhere"
+    record.rename(elsewhere)
+    record.symlink_to(elsewhere)
+    assert outcome(undo(journal))[0] == 0
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_record_of_a_turn_that_is_not_a_regular_file_is_named_once(
+    journal: Journal, kind: str
+) -> None:
+    patch(journal, *UPDATE)
+    store = stores(journal.home) / "one"
+    store.mkdir(parents=True)
+    record = store / "thread.turn"
+    record.touch()
+    put_in_place(record, kind)
+    sentence = f"A turn was cut off and cannot be undone: its record is damaged (it is {kind}).\n"
+    code, _, errors = outcome(undo(journal, "--list"))
+    assert (code, errors) == (0, sentence)
+    code, _, errors = outcome(undo(journal))
+    assert (code, errors) == (0, "")

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -166,3 +167,18 @@ def test_an_openai_key_that_is_set_but_empty_is_said_to_be_empty(
     asking = provider(requires_openai_auth=True)
     with pytest.raises(ModelError, match=r"OPENAI_API_KEY \(it is set, but empty\),"):
         find_key(asking, environment={"OPENAI_API_KEY": value}, home=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a folder", "a device"])
+def test_a_login_file_that_is_not_regular_is_named(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "auth.json"
+    match kind:
+        case "a named pipe":
+            os.mkfifo(path)
+        case "a folder":
+            path.mkdir()
+        case _:
+            path.symlink_to("/dev/zero")
+    with pytest.raises(ConfigError) as raised:
+        find_key(OPENAI, environment={}, home=tmp_path)
+    assert str(raised.value) == f"{path} cannot be read: it is {kind}"

@@ -4,16 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.errors import SessionError
 from codex_py.protocol.ids import new_thread_id
 from codex_py.rollout.index import (
     files_of_thread,
     find_session,
+    forget_name,
     latest_session,
     metas_with,
     recent_sessions,
+    rename_thread,
+    thread_names,
     why_none,
 )
-from codex_py.rollout.records import ARCHIVED_SESSIONS
+from codex_py.rollout.records import ARCHIVED_SESSIONS, read_meta
 from tests.rollout.builders import meta, record, session_file
 
 
@@ -169,3 +173,40 @@ def test_a_folder_with_a_name_that_no_folder_can_have_does_not_exist(
 ) -> None:
     _session(tmp_path, cwd=f"/{'x' * 300}")
     assert "does not exist any more" in why_none(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_names_are_read_from_a_regular_file_alone(tmp_path: Path, kind: str) -> None:
+    session = _session(tmp_path)
+    thread_id = read_meta(session).id
+    names = tmp_path / "session_index.jsonl"
+    match kind:
+        case "pipe":
+            os.mkfifo(names)
+        case "folder":
+            names.mkdir()
+        case _:
+            names.symlink_to("/dev/zero")
+    assert thread_names(tmp_path) == {}
+    assert find_session(tmp_path, thread_id) == session
+    with pytest.raises(SessionError, match="cannot be written"):
+        rename_thread(tmp_path, thread_id, "name")
+    with pytest.raises(OSError, match="it is a "):
+        forget_name(tmp_path, thread_id)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_a_session_file_that_is_not_regular_cannot_be_read(
+    tmp_path: Path, kind: str
+) -> None:
+    session = _session(tmp_path)
+    session.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(session)
+        case "folder":
+            session.mkdir()
+        case _:
+            session.symlink_to("/dev/zero")
+    with pytest.raises(SessionError, match="cannot be read: it is a "):
+        read_meta(session)

@@ -12,8 +12,12 @@ from typing import Any
 
 from codex_py.config.files import as_config_error
 from codex_py.filesystem.private import make_private, open_emptied
+from codex_py.filesystem.reading import read_whole
 from codex_py.model.providers import Provider
 from codex_py.protocol.json_fields import as_object, json_or, object_field
+
+_MAX_BYTES = 1 << 20
+"""The limit for the file of findings; a larger one counts as damaged."""
 
 
 def fitted(
@@ -86,7 +90,7 @@ def _read(home: Path) -> dict[str, Any]:
     A file that is missing or damaged has none: the next test writes it anew.
     """
     try:
-        return as_object(json_or(findings_path(home).read_bytes(), None))
+        return as_object(json_or(read_whole(findings_path(home), _MAX_BYTES), None))
     except OSError:
         return {}
 

@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from codex_py.filesystem.reading import ordinary_file
 from codex_py.patch.files.change import (
     Backup,
     EntryChange,
@@ -62,8 +63,11 @@ def encoded(entry: JournalEntry) -> list[bytes]:
 
 
 def stored_bytes(path: Path) -> int:
-    """Read the total size of the old contents in an entry's store; 0 if its file does not say."""
-    with path.open("rb") as stream:
+    """Read the total size of the old contents in an entry's store; 0 if its file does not say.
+
+    Raises an `OSError` if the file cannot be read.
+    """
+    with ordinary_file(path) as stream:
         last = stream.readline(_MAX_FIRST_LINE).split()[-1:]
     if last and last[0].isdigit():
         return int(last[0])
@@ -83,10 +87,10 @@ def read_entry(
         with_contents: if False, `old` and `new` of its changes are None.
 
     Raises:
-        DamagedEntry: the file is incomplete, missing, or of another version.
+        DamagedEntry: the file is incomplete, missing, not a regular file, or of another version.
     """
     try:
-        with path.open("rb") as stream:
+        with ordinary_file(path) as stream:
             return _decoded(stream, store, with_contents=with_contents)
     # A field can be missing although the checksum is right, if another version wrote the file.
     except (OSError, ValueError, KeyError, TypeError) as error:

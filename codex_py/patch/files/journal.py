@@ -107,7 +107,8 @@ class Journal:
         for path in self._files():
             if path.suffix == ".writing":
                 # The patch had not begun: it waits until its entry is whole.
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink()
                 self._remove_empty_store(_number(path))
             elif path.suffix in _UNFINISHED:
                 told.append(self._recover(path))

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.filesystem.folder_times import FolderTimes
+from codex_py.filesystem.private import open_emptied
+from codex_py.filesystem.reading import read_whole
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry, where_written
 from codex_py.patch.files.entry_file import DamagedEntry
@@ -51,6 +53,7 @@ _TRY_AGAIN_S: Final = 24 * 3600
 """The time after which a work tree that was too large is tried again."""
 _PROBLEM: Final = "problem"
 """The name of the file, in the store, with the reason why the work tree could not be copied."""
+_MAX_PROBLEM_BYTES: Final = 1 << 16
 
 
 class _Copy(NamedTuple):
@@ -315,7 +318,8 @@ class TurnRecorder:
         self._problem = f"{error}"
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
-            problem.write_text(f"{error}", encoding="utf-8")
+            with os.fdopen(open_emptied(problem), "w", encoding="utf-8") as file:
+                file.write(f"{error}")
             is_too_large = isinstance(error, SnapshotError) and error.is_too_large
             if self._running is not None or not is_too_large:
                 # The next turn tries again, because the file is old: one failure must not turn off
@@ -602,8 +606,10 @@ def undo_problem(
 def _known_problem(snapshots: Snapshots) -> str | None:
     """Return the reason why the work tree could not be copied the last time; None if it could."""
     try:
-        reason = (snapshots.store.path / _PROBLEM).read_text("utf-8")
-    except OSError:
+        reason = read_whole(snapshots.store.path / _PROBLEM, _MAX_PROBLEM_BYTES)
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        return f"the reason cannot be read: {error.strerror}"
     # On a full disk, the file is empty.
-    return reason or "the disk was full"
+    return reason.decode(errors="replace") or "the disk was full"

@@ -15,6 +15,7 @@ from typing import Self
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
+from codex_py.filesystem.reading import NotOrdinary, open_ordinary
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Backup, EntryChange, JournalEntry, TurnOfEntry
 from codex_py.patch.files.handles import EntryStatus
@@ -30,6 +31,7 @@ from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_BYTES = 1 << 26
 """The limit for the file of a record; a longer one counts as damaged."""
+_LOST = "A turn was cut off and cannot be undone"
 
 
 @frozen
@@ -138,6 +140,17 @@ def recover_turns(
     if own:
         store = own.store.path.name
     for path in sorted(stores(home).glob(f"{store}/*.turn")):
+        try:
+            os.close(open_ordinary(path))
+        except NotOrdinary as error:
+            told.append(f"{_LOST}: its record is damaged ({error}).")
+            # It is kept, but not reported again.
+            with suppress(OSError):
+                path.rename(path.with_suffix(".damaged"))
+            continue
+        except OSError:
+            # The turn has ended meanwhile, or the file is not ours.
+            continue
         # A record that cannot be locked belongs to a turn that still runs.
         with suppress(OSError), path.open("rb+") as file:
             lock(file.fileno(), 0)
@@ -147,11 +160,9 @@ def recover_turns(
                     continue
                 _recover(home, record, environment)
             except (SnapshotError, PatchError) as error:
-                told.append(f"A turn was cut off and cannot be undone: {error}.")
+                told.append(f"{_LOST}: {error}.")
             except ValueError:
-                told.append(
-                    "A turn was cut off and cannot be undone: its record is damaged."
-                )
+                told.append(f"{_LOST}: its record is damaged.")
             path.unlink()
     return told
 

@@ -18,6 +18,7 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.change import EntryChange, JournalEntry, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.run_times import RunTimes
+from codex_py.patch.undo.copies.store import stores
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
@@ -399,3 +400,35 @@ def test_a_folder_that_somebody_uses_stays_after_an_undo(root: Path) -> None:
     write(root / "tests/mine")
     plan_undo(journal(root)).commit()
     assert list((root / "tests").iterdir()) == [root / "tests/mine"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+@pytest.mark.parametrize(
+    "name", ["state", "index", "config", "packs", "HEAD", "info/exclude", "problem"]
+)
+def test_a_file_of_the_store_that_is_not_regular_is_written_anew(
+    root: Path, name: str, kind: str
+) -> None:
+    turn = recorder(root)
+    turn.copy()
+    passed(root)
+    life(root, turn, lambda: write(root / "src/a"))
+    ended(turn, root)
+    (store,) = [
+        path for path in stores(root.parent / "home").iterdir() if path.is_dir()
+    ]
+    file = store / name
+    file.unlink(missing_ok=True)
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "link":
+            file.symlink_to("nowhere")
+        case _:
+            file.symlink_to("/dev/zero")
+    again = recorder(root, "two")
+    again.copy()
+    passed(root)
+    life(root, again, lambda: write(root / "src/a", "newer\n"))
+    _, entry = ended(again, root)
+    assert names(root, entry.changes) == ["src/a"]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.filesystem.git import git_folder
-from codex_py.filesystem.reading import read_whole
+from codex_py.filesystem.reading import ordinary_file, read_whole
 from codex_py.filesystem.repository import own_repository
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.patch.undo.copies.folders import (
@@ -552,7 +552,8 @@ class Snapshots:
     def _last(self) -> _State:
         """Read the state after the last copy. Empties the store if there is none."""
         try:
-            return _State(**json.loads(self._state_path.read_bytes()))
+            with ordinary_file(self._state_path) as file:
+                return _State(**json.load(file))
         except (OSError, ValueError, TypeError):
             self.store.empty()
             return _State()

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from codex_py.errors import CodexError
-from codex_py.filesystem.private import locked, make_private
+from codex_py.filesystem.private import locked, make_private, written_whole
 from codex_py.filesystem.reading import read_whole
 from codex_py.filesystem.repository import (
     ForeignRepository,
@@ -340,11 +340,12 @@ class CopyStore:
         }
         for name, data in wanted.items():
             file = path / name
-            if not file.exists() or file.read_bytes() != data:
+            if _contents(file, len(data)) != data:
                 if name == "packs":
                     # Objects that the index counts on may be gone.
                     self.empty()
-                file.write_bytes(data)
+                with written_whole(file) as stream:
+                    stream.write(data)
         # The time of the folder is that of the last use; see `_prune`.
         os.utime(path)
         return objects
@@ -396,6 +397,14 @@ def store_path(home: Path, root: Path) -> Path:
     """Return the folder of the store for a work tree. `root`: absolute, without links."""
     digest = hashlib.sha256(os.fsencode(root)).hexdigest()
     return stores(home) / digest[:24]
+
+
+def _contents(path: Path, max_bytes: int) -> bytes | None:
+    """The contents of a file; None if there is no regular file, or it is larger than `max_bytes`."""
+    try:
+        return read_whole(path, max_bytes)
+    except OSError:
+        return None
 
 
 def _prune(folder: Path, *, but: Path) -> None:
