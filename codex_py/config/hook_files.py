@@ -21,6 +21,7 @@ from codex_py.config.plugins import plugin_variables
 from codex_py.config.project_trust import Trusted
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import unique_fields
 
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 """The path that stands for `-c`, as in the `[hooks.state]` of Codex 0.171."""
@@ -183,7 +184,7 @@ def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
         ValueError: see `read_events`.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_unique)
+        document = json.loads(text, object_pairs_hook=_without_nulls)
         # JSON can spell a lone surrogate, which is an error here.
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
@@ -223,8 +224,7 @@ def _place(
     return f"{file.path}:{line}"
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object without its `null` values; a second value for one name is an error."""
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("an object has two fields of one name")
-    return {name: value for name, value in pairs if value is not None}
+def _without_nulls(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object without its `null` values. Raises as `unique_fields`."""
+    fields = unique_fields(pairs)
+    return {name: value for name, value in fields.items() if value is not None}

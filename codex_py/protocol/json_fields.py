@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, cast
 
 from codex_py.protocol.messages import decode_json, replace_surrogates
 
 JsonObject: TypeAlias = dict[str, Any]
 
+_MAX_QUOTED_CHARACTERS = 80
 _MAX_INTEGER = 2**53
 """The limit beyond which few programs read JSON integers exactly, and arithmetic with prices
 fails."""
@@ -74,6 +75,32 @@ def strict_json_object(text: str) -> JsonObject | None:
     if isinstance(value, dict):
         return cast("JsonObject", value)
     return None
+
+
+class RepeatedKey(ValueError):
+    """Raised for an object that has a key more than once. The message is a clause about the key."""
+
+    def __init__(self, key: str) -> None:
+        if len(key) > _MAX_QUOTED_CHARACTERS:
+            key = f"{key[:_MAX_QUOTED_CHARACTERS]}…"
+        super().__init__(f"the key {key!r} is repeated in one object")
+
+
+def unique_fields(pairs: Sequence[tuple[str, Any]]) -> JsonObject:
+    """Make an object whose keys differ, as `object_pairs_hook` of `json.loads`.
+
+    By default, Python's parser keeps the last of several values without a word. Use this for a file
+    that a person writes.
+
+    Raises:
+        RepeatedKey: two fields have the same key.
+    """
+    fields: JsonObject = {}
+    for key, value in pairs:
+        if key in fields:
+            raise RepeatedKey(key)
+        fields[key] = value
+    return fields
 
 
 def arguments_object(text: str) -> JsonObject:

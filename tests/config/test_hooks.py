@@ -161,7 +161,10 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
             '{"hooks": []}',
             "failed to parse hooks config {path}: `hooks` must be a table",
         ),
-        ('{"hooks": {"Stop": [], "Stop": []}}', "two fields of one name"),
+        (
+            '{"hooks": {"Stop": [], "Stop": []}}',
+            "the key 'Stop' is repeated in one object",
+        ),
         ('{"Stop": []}', "failed to parse hooks config {path}: `Stop` is unknown"),
         (hooks(command("a"), {"type": "http"}), "must be one of `command`, `mcp_tool`"),
         (hooks({"command": "a"}), "the `type` of a hook"),

@@ -573,6 +573,41 @@ def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
             '{"id": "x", "prompt": "x", "max_turns": 0}',
             "max_turns: '0' is no amount of responses",
         ),
+        (
+            '{"id": "x", "prompt": "x", "prompt": "y"}',
+            "line 2 of tasks.jsonl: the key 'prompt' is repeated in one object",
+        ),
+        # Equal values, and another spelling of the key.
+        (
+            '{"id": "x", "prompt": "x", "pr\\u006fmpt": "x"}',
+            "line 2 of tasks.jsonl: the key 'prompt' is repeated in one object",
+        ),
+        (
+            '{"id": "x", "prompt": "x", "config": {"model": "a", "model": "b"}}',
+            "line 2 of tasks.jsonl: the key 'model' is repeated in one object",
+        ),
+        (
+            '{"id": "x", "prompt": "x", "meta": [{"a": {"b": null, "c": 1, "b": null}}]}',
+            "line 2 of tasks.jsonl: the key 'b' is repeated in one object",
+        ),
+        # A column that is left out.
+        (
+            '{"instance_id": "x", "problem_statement": "x", "hints": 1, "hints": 2}',
+            "line 2 of tasks.jsonl: the key 'hints' is repeated in one object",
+        ),
+        (
+            '{"id": "x", "id": "x", "prompt": "x", "": 1, "": 2}',
+            "line 2 of tasks.jsonl: the key 'id' is repeated in one object",
+        ),
+        (
+            '{"id": "x", "prompt": "x", "KEY": 1, "KEY": 2}'.replace("KEY", "k" * 999),
+            f"the key '{'k' * 80}…' is repeated in one object",
+        ),
+        # Two names of one column.
+        (
+            '{"id": "x", "prompt": "x", "problem_statement": "y"}',
+            "line 2 of tasks.jsonl: unknown key 'problem_statement'",
+        ),
     ],
 )
 def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) -> None:

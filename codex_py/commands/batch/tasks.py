@@ -24,6 +24,7 @@ from codex_py.filesystem.texts import NotText, decode_text
 from codex_py.protocol.calls import shortened
 from codex_py.protocol.checked import Mistake, read
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import RepeatedKey, unique_fields
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 _MAX_QUOTED_CHARACTERS = 80
@@ -377,18 +378,24 @@ def _columns(line: bytes) -> Any:
     """Decode a line. Returns the columns that this program reads.
 
     Raises:
-        ValueError: the line is not JSON, or is too long.
+        ValueError: the line is not JSON, is too long, or repeats a key of an object.
     """
     if len(line) == _MAX_LINE_BYTES:
         raise ValueError("it is longer than 16 MB")
     try:
-        row: Any = json.loads(line.removeprefix(BOM_UTF8), parse_constant=_refused)
+        row: Any = json.loads(
+            line.removeprefix(BOM_UTF8),
+            object_pairs_hook=unique_fields,
+            parse_constant=_refused,
+        )
         # JSON can spell half a character.
         json.dumps(row, ensure_ascii=False).encode()
     except UnicodeError:
         raise ValueError("it is not JSON: a character of it is broken") from None
     except RecursionError:
         raise ValueError("it is not JSON: it is nested too deeply") from None
+    except RepeatedKey:
+        raise
     except ValueError as error:
         raise ValueError(f"it is not JSON: {error}") from None
     if not isinstance(row, dict):
