@@ -353,16 +353,23 @@ class Agent(Generic[OutputT]):
         return fork
 
     async def close(self) -> None:
-        """End the running turn, the conversation, its processes and its connections."""
-        await self._conversation.close()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.close)
+        """End the running turn, the conversation, its processes and its connections.
+
+        Raises the exception of an extension that fails at the end of the conversation. The agent is
+        closed then too.
+        """
+        try:
+            await self._conversation.close()
+        finally:
+            if self._thread is not None:
+                ending = self._conversation.close
+                await asyncio.to_thread(self._thread.close_after, ending)
 
     def close_sync(self) -> None:
         """Close an agent of `run_sync`; see `close`."""
         self._conversation.is_closed = True
         if self._thread is not None:
-            self._thread.close()
+            self._thread.close_after(self._conversation.close)
 
     async def __aenter__(self) -> Self:
         return self

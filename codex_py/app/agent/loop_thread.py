@@ -2,9 +2,12 @@
 
 import asyncio
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from codex_py.app.hosted import Outcome, outcome_of
 
 _END_S: Final = 10.0
 """The time that the end of the program waits for a conversation that nobody closed."""
@@ -27,6 +30,36 @@ class LoopThread:
         )
         self._thread.start()
         self.loop, self._end = started.result()
+
+    def close_after(self, ending: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `ending` in the loop, for up to 10 s, and end the loop.
+
+        In the thread of the loop, or if the loop has ended, only `close` is called.
+
+        Raises the exception of `ending`.
+        """
+        if threading.current_thread() is self._thread or self.loop.is_closed():
+            self.close()
+            return
+
+        async def ended() -> Outcome[None]:
+            return await outcome_of(ending())
+
+        work = ended()
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError:
+            # The loop was closed just now.
+            work.close()
+            return
+        try:
+            wait([future], _END_S)
+        finally:
+            self.close()
+        # If the loop was ended by another thread, or after 10 s, the ending was cancelled.
+        if future.done() and not future.cancelled():
+            with suppress(asyncio.CancelledError):
+                future.result().result()
 
     def close(self) -> None:
         """End the loop, and wait up to 10 s for the end of its thread."""

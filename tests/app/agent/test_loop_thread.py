@@ -22,6 +22,7 @@ from codex_py import (
     UserPrompt,
     tool,
 )
+from codex_py.errors import CodexError
 from codex_py.protocol.extension import TurnStart
 from codex_py.testing import FakeModel, call
 
@@ -372,3 +373,65 @@ def test_an_agent_that_is_closed_meanwhile_ends_its_turn() -> None:
     with pytest.raises(TurnAborted):
         agent.run_sync("go")
     closing.join(30)
+
+
+def fails_at_its_end(error: BaseException) -> Callable[[Thread], Extension]:
+    @asynccontextmanager
+    async def around_session() -> AsyncGenerator[None]:
+        yield
+        raise error
+
+    return lambda _: Extension(around_session=around_session)
+
+
+def by_close_sync(agent: Agent[Any]) -> None:
+    agent.close_sync()
+
+
+def by_leaving(agent: Agent[Any]) -> None:
+    with agent:
+        pass
+
+
+def by_close_in_a_loop(agent: Agent[Any]) -> None:
+    asyncio.run(agent.close())
+
+
+@pytest.mark.usefixtures("in_tmp")
+@pytest.mark.parametrize("close", [by_close_sync, by_leaving, by_close_in_a_loop])
+@pytest.mark.parametrize("error", [ValueError("broken"), CodexError("no"), *END[:2]])
+def test_an_extension_that_fails_at_the_end_is_told_to_whoever_closes(
+    close: Callable[[Agent[Any]], None],
+    error: BaseException,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agent = Agent(FakeModel("Hello."), extensions=[fails_at_its_end(error)])
+    agent.run_sync("go")
+    with pytest.raises(type(error)) as raised:
+        close(agent)
+    assert raised.value is error
+    # It is closed, and the error is reported once.
+    agent.close_sync()
+    with pytest.raises(RuntimeError, match="the agent is closed"):
+        agent.run_sync("more")
+    assert "broken" not in capfd.readouterr().err
+    assert caplog.records == []
+
+
+@pytest.mark.usefixtures("in_tmp")
+def test_an_agent_is_closed_from_one_of_its_tools_or_after_a_failed_turn() -> None:
+    agents: list[Agent[Any]] = []
+
+    async def leave() -> str:
+        agents[0].close_sync()
+        return "closed"
+
+    agent = Agent(FakeModel(call("leave"), "Bye."), tools=[leave])
+    agents.append(agent)
+    assert outcome(agent) is not None
+    agent.close_sync()
+    failed = Agent(FakeModel())
+    assert outcome(failed) is not None
+    failed.close_sync()
+    Agent(FakeModel()).close_sync()
