@@ -37,6 +37,7 @@ class NestedAgentsMd:
         self._top = f"{self._folders[0]}/".replace("//", "/")
         self._looked_at: set[str] = set()
         self._room = 0
+        """The number of bytes that the model may still be told."""
         self._seen: tuple[int, EncodedItem] | None = None
         """The length of the history at the last look, and its last item then."""
 
@@ -67,16 +68,26 @@ class NestedAgentsMd:
     def _follow_history(self) -> None:
         """Find out what the model was told, also after a part of the history was taken back."""
         items = self._thread.items
-        seen = self._seen
-        if seen is None or seen[0] > len(items) or seen[1] is not items[seen[0] - 1]:
-            told = [note.text for note in nested_notes(items)]
-            names = (
-                text.removeprefix(_OPENING).partition("\n\n<INSTR")[0] for text in told
-            )
-            self._looked_at = {*map(str, self._folders), *names}
-            used = sum(len(text.encode()) for text in told)
-            self._room = self._config.project_doc_max_bytes - used
+        if not self._has_only_grown(items):
+            self._read_history(items)
         self._seen = len(items), items[-1]
+
+    def _has_only_grown(self, items: Sequence[EncodedItem]) -> bool:
+        """True if the history still begins with the items of the last look."""
+        if self._seen is None:
+            return False
+        length, last = self._seen
+        return length <= len(items) and items[length - 1] is last
+
+    def _read_history(self, items: Sequence[EncodedItem]) -> None:
+        told = [note.text for note in nested_notes(items)]
+        folders: list[str] = []
+        for text in told:
+            folder, _, _ = text.removeprefix(_OPENING).partition("\n\n<INSTR")
+            folders.append(folder)
+        self._looked_at = {*map(str, self._folders), *folders}
+        used = sum(len(text.encode()) for text in told)
+        self._room = self._config.project_doc_max_bytes - used
 
     def _visit(self, path: str) -> Iterator[Note]:
         """Yield the instructions of the folders from the root of the project down to a file or a
@@ -86,7 +97,7 @@ class NestedAgentsMd:
             return
         folder = self._top.rstrip("/")
         for part in path.removeprefix(self._top).split("/"):
-            # Such a folder has the files of others, or is kept by git and editors.
+            # These folders belong to git, to editors or to installed packages.
             if part.startswith(".") or part == "node_modules":
                 return
             folder = f"{folder}/{part}"
@@ -99,29 +110,32 @@ class NestedAgentsMd:
                 yield from self._instructions(Path(folder))
 
     def _instructions(self, folder: Path) -> Iterator[Note]:
+        """Yield the instructions of one folder, if it has any and there is room for them."""
         found = agents_md(
             home=None,
             root=self._folders[0],
             folders=[folder],
+            # With 0, `agents_md` would not say whether there are instructions.
             max_bytes=max(1, self._room),
             fallback_filenames=self._config.settings.project_doc_fallback_filenames,
             rules=self._config.files,
         )
-        if found.text is not None and self._room <= 0:
+        text = found.text
+        if text is not None and self._room <= 0:
             self._warn(_FULL)
             return
         for warning in found.warnings:
             self._warn(warning)
-        if found.text is not None:
-            self._room -= len(found.text.encode())
+        if text is not None:
+            self._room -= len(text.encode())
             self._warn(f"The model is told the instructions for {folder}.")
-            yield Note(f"<note>\n{found.text}\n</note>", "user")
+            yield Note(f"<note>\n{text}\n</note>", "user")
 
 
 def nested_notes(items: Sequence[EncodedItem]) -> list[Note]:
     """Return the instructions of folders that are in a history, each once."""
-    texts = dict.fromkeys(context_texts(_OPENING, items))
-    return [Note(text, "user") for text in reversed(texts)]
+    latest_first = dict.fromkeys(context_texts(_OPENING, items))
+    return [Note(text, "user") for text in reversed(latest_first)]
 
 
 def _touched(use: ToolUse) -> Iterator[str]:
@@ -141,4 +155,5 @@ def _touched(use: ToolUse) -> Iterator[str]:
         text = value if isinstance(value, str) else str(value)
         for word in re.findall(_WORD, text[:_MAX_CHARACTERS])[:_MAX_WORDS]:
             if not word.startswith(("-", "~")):
-                yield os.path.normpath(f"{base}/{word}" if word[0] != "/" else word)
+                # The result is the word itself if it is absolute.
+                yield os.path.normpath(base / word)

@@ -69,9 +69,10 @@ class NetworkList:
             finally:
                 # A child may have had a call with the same id.
                 self._running.pop(call_id, None)
-            blocked = [
-                b for b in list(self._report.blocked) if b.call_id not in self._running
-            ]
+            # The hosts of another running call are reported when that call ends. Those of commands
+            # in the background, whose calls have ended, are reported here.
+            reported = list(self._report.blocked)
+            blocked = [each for each in reported if each.call_id not in self._running]
             if blocked:
                 return self._told(use, output, blocked)
             return output
@@ -102,20 +103,21 @@ class NetworkList:
         key = (blocked.call_id, blocked.host)
         async with context.approvals.asking:
             # The previous question may have been about this host.
-            if blocked.host in self._allowed or key in self._answers:
-                return blocked.host in self._allowed or self._answers[key]
-            noes = [
-                1
-                for (call, _), yes in self._answers.items()
-                if call == key[0] and not yes
-            ]
-            if len(noes) < _MAX_NOES and may_ask(
-                context.approval_policy, "sandbox_approval"
-            ):
+            if blocked.host in self._allowed:
+                return True
+            if key not in self._answers and self._may_ask(blocked.call_id, context):
                 self._answers[key] = await self._ask(blocked, context)
         return self._answers.get(key, False)
 
+    def _may_ask(self, call_id: str, context: ToolContext) -> bool:
+        """False if the call had too many refusals, or the policy allows no question."""
+        answers = [yes for (call, _), yes in self._answers.items() if call == call_id]
+        if answers.count(False) >= _MAX_NOES:
+            return False
+        return may_ask(context.approval_policy, "sandbox_approval")
+
     async def _ask(self, blocked: Blocked, context: ToolContext) -> bool:
+        """Ask about a host. True if it is allowed; an answer for longer is kept."""
         request = ApprovalRequest(
             "network",
             f"{blocked.host}:{blocked.port}",
@@ -128,24 +130,26 @@ class NetworkList:
             answer = await context.approvals.ask(request, (), rejected="")
         except (CodexError, ToolError):
             return False
-        if answer is not ReviewDecision.APPROVED:
+        is_for_session = answer is not ReviewDecision.APPROVED
+        if is_for_session:
             self._allowed.add(blocked.host)
         if answer is ReviewDecision.APPROVED_WITH_RULE:
             await asyncio.to_thread(self._write, blocked.host)
         return True
 
     def _write(self, host: str) -> None:
-        key = ("features", "network_proxy")
-        value = {host: "allow"}
-        found = self._setup.config.features.network_proxy
-        is_table = isinstance(found, NetworkProxy)
-        table: TomlValue = "allow" if is_table else {"enabled": True, "domains": value}
+        """Add an allowed host to the user's configuration, or warn that it cannot be written."""
+        config = self._setup.config
+        key: tuple[str, ...] = ("features", "network_proxy")
+        value: TomlValue
+        if isinstance(config.features.network_proxy, NetworkProxy):
+            key = (*key, "domains", host)
+            value = "allow"
+        else:
+            # A table takes the place of `network_proxy = true`.
+            value = {"enabled": True, "domains": {host: "allow"}}
         try:
-            set_in_config(
-                self._setup.config.home,
-                (*key, "domains", host) if is_table else key,
-                table,
-            )
+            set_in_config(config.home, key, value)
         except ConfigError as error:
             self._setup.warn(
                 f"The host could not be written: {error}. It holds for this session."

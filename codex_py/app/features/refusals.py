@@ -1,4 +1,4 @@
-"""What a server refuses of a request, found out from its errors, and the requests without it."""
+"""Learns from a server's errors what it refuses, and leaves that out of further requests."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ class Refusals:
         self.takes_images = True
         """False once all images were refused, whatever the catalogue says."""
         self._takes_any_arguments = True
-        """False once the arguments of a call were refused that are no JSON object."""
+        """False once the server refused arguments that are no JSON object."""
         self._replaced: dict[EncodedItem, EncodedItem | None] = {}
         """The items that are refused as they are, with the items sent in their place. None: nothing
         is sent."""
@@ -48,7 +48,7 @@ class Refusals:
             return None
         if _is_about_reasoning(error):
             return self._leave_out_reasoning(prompt)
-        # What the error names goes before what it may only be about.
+        # The remedy for a named tool comes first. The last one is a guess: the error names nothing.
         return (
             self._tools.change_named(error, prompt.tools)
             or self._leave_out_images(error, prompt)

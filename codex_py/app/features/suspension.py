@@ -78,13 +78,16 @@ class SuspendedApprovals:
         )
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Ask the other approvers, and approve what the person said yes to if none of them decides.
+        """Let the other approvers decide; if none does, approve the question answered with yes.
 
-        An `AbsentApprover` among them raises `TurnSuspended` for a question that nobody decided.
+        Raises:
+            TurnSuspended: nobody decided another question, and no call waits yet.
+            ToolError: a call waits already.
         """
         try:
             return await self._approver.review(request)
         except TurnSuspended as error:
+            # The `AbsentApprover` was reached: nobody decided.
             if request.question == self._granted_question:
                 self._granted_question = None
                 return Review(ReviewDecision.APPROVED)
@@ -99,12 +102,15 @@ class SuspendedApprovals:
         return self
 
     async def _before_request(self) -> Sequence[Note]:
-        # An answer is for the call that the session ended with, which is past once a request is sent.
+        # An answer is for the call that the session ended with. It runs before the first request.
         self._answered_request = None
         return ()
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
-        """Refuse calls that would have to run after a call that waits for an approval."""
+        """Use the person's answer for its call, and note a call that suspends the run.
+
+        Calls that would have to run after the noted one are refused.
+        """
 
         async def dispatch(use: ToolUse) -> ToolOutput:
             self._take_answer(use.call)
