@@ -178,7 +178,7 @@ class AttemptRunner:
     def _keep_change(self, attempt: Attempt, worktree: Worktree) -> str:
         """Write the patch of an attempt. Returns the git tree that the agent left."""
         name = str(attempt.attempt)
-        tree, attempt.diff = self.snapshot.changed(name, worktree)
+        tree, attempt.diff = self.snapshot.keep_worktree(name, worktree)
         diff = attempt.diff.decode(errors="replace")
         attempt.diff_lines = changed_lines(diff)
         patch = self.patches / f"{attempt.attempt}.diff"

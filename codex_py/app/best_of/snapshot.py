@@ -1,7 +1,7 @@
-"""Takes a private commit of the present work tree, for attempts to begin with, and applies one of them.
+"""Takes a snapshot of the work tree, and applies the diff of one attempt to it.
 
-In the repository, only our own references and the registered worktrees change. They are removed at
-the end of the run.
+The snapshot is a private commit, with which every attempt begins. In the repository, only our own
+references and the registered worktrees change. They are removed at the end of the run.
 """
 
 import secrets
@@ -67,7 +67,7 @@ class BaseSnapshot:
         git.output(self.root, "update-ref", f"{_REFERENCES}{self.id}/{name}", commit)
         return commit
 
-    def changed(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
+    def keep_worktree(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
         """Keep the present contents of a worktree until the run ends.
 
         Returns the id of their git tree, and the diff from the snapshot to them. Raises a

@@ -36,7 +36,7 @@ _COMMANDS = {
     "REVERT_HEAD": "revert",
 }
 """The commands that leave such files, the surest sign first."""
-_SHARED = ("--exclude=refs/worktree/*", "--exclude=refs/bisect/*", "--all")
+_REMAINING = ("--exclude=refs/worktree/*", "--exclude=refs/bisect/*", "--all")
 """References that remain without the worktree, as options of `git rev-list`."""
 _STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
 """Matches the time of a stash that was made with HEAD detached, as in a worktree."""
@@ -84,6 +84,7 @@ def carry_over(
         else:
             present.append(name)
     git = git.without_filters(path)
+    # First write all files, as if they were staged; then give the index the staged ones alone.
     git.output(path, "read-tree", "--reset", "-u", files)
     _check_out(git, path, present)
     git.output(path, "read-tree", staged)
@@ -176,7 +177,7 @@ def unsaved_work(
     Raises:
         CodexError, OSError: the work cannot be found out.
     """
-    found = _unsaved(git, path, carried, _SHARED)
+    found = _unsaved(git, path, carried, _REMAINING)
     if found:
         return found
     # git writes this file when it makes the worktree.
@@ -209,43 +210,51 @@ def _unsaved(
     if any((git_dir / name).exists() for name in _IN_PROGRESS):
         return "a merge, rebase or bisection in progress"
     with copied_index(git, path) as copied:
-        rare = _rare_entries(copied, path)
-        hidden = [name for flags, name in rare if flags[0] in "Ss"]
-        is_hidden_there = any(os.path.lexists(path / name) for name in hidden)
-        if is_hidden_there or _differs(copied, path, carried):
+        left_out, submodules = _rare_entries(copied, path)
+        is_there = any(os.path.lexists(path / name) for name in left_out)
+        if is_there or _differs(copied, path, carried):
             return "changes"
     heads = git.output(path, "rev-list", "-g", "HEAD") + "\nORIG_HEAD\n"
     lost = ("rev-list", "-n1", "--ignore-missing", "--stdin", "--all", "--not", *saved)
     if git.output(path, *lost, stdin=heads.encode()):
         return "commits that no branch has"
-    submodules = {path / name for flags, name in rare if flags[2:].startswith("160000")}
+    return _unsaved_inside(git, path, submodules)
+
+
+def _unsaved_inside(git: Git, path: Path, names: Sequence[str]) -> str:
+    """See `unsaved_work`; only for repositories in a tree. `names`: those of its submodules."""
+    not_checked_out = {path / name for name in names}
     for folder in _repositories(path, git.variables["GIT_DIR"]):
         name = folder.relative_to(path)
-        if folder not in submodules:
+        if folder not in not_checked_out:
             return f"a repository of its own in {name}"
-        submodules.remove(folder)
+        not_checked_out.remove(folder)
         own_git = for_tree(git, folder)
         inner = _unsaved(own_git, folder, carried=(), saved=("--remotes",))
         if inner:
             return f"{inner} in the submodule {name}"
     # git does not look at files in the folder of a submodule that is not checked out.
-    for folder in submodules:
+    for folder in not_checked_out:
         if folder.is_dir() and any(folder.iterdir()):
             return "changes"
     return ""
 
 
-def _rare_entries(copied: Git, path: Path) -> list[tuple[str, str]]:
-    """The flags and the names of the index's entries that are hidden, or no files or links.
-
-    The flags are `H 160000 <id> 0`, for instance.
-    """
-    rare: list[tuple[str, str]] = []
+def _rare_entries(copied: Git, path: Path) -> tuple[list[str], list[str]]:
+    """The names in the index that a sparse checkout leaves out, and those of submodules."""
+    left_out: list[str] = []
+    submodules: list[str] = []
     for entry in copied.names(path, "ls-files", "-z", "-v", "--stage"):
-        if not entry.startswith(("H 10", "H 12")):
-            flags, name = entry.split("\t", 1)
-            rare.append((flags, name))
-    return rare
+        # git prints `TAG MODE ID 0`, a tab and the name. Nearly all are ordinary files and links.
+        if entry.startswith(("H 10", "H 12")):
+            continue
+        flags, name = entry.split("\t", 1)
+        tag, mode, _ = flags.split(" ", 2)
+        if tag in {"S", "s"}:
+            left_out.append(name)
+        if mode == "160000":
+            submodules.append(name)
+    return left_out, submodules
 
 
 def _differs(
@@ -275,16 +284,20 @@ def _repositories(top: Path, own: str) -> Iterator[Path]:
     for folder in folders:
         with os.scandir(folder) as found:
             inner = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
-        dot_git = Path(folder, ".git")
-        # A placeholder of the sandbox is an empty folder. The file at the top names `own`, or a
-        # repository elsewhere.
-        if dot_git.is_dir():
-            is_other = any(dot_git.iterdir())
-        else:
-            is_other = folder != str(top)
-        if ".git" in inner and str(dot_git) != own and is_other:
+        if ".git" in inner and _is_other(Path(folder, ".git"), top, own):
             yield Path(folder)
             continue
         for name, is_folder in inner.items():
             if is_folder:
                 folders.append(f"{folder}/{name}")
+
+
+def _is_other(dot_git: Path, top: Path, own: str) -> bool:
+    """True if a `.git` in the tree at `top` belongs to a repository other than `own`."""
+    if str(dot_git) == own:
+        return False
+    if dot_git.is_dir():
+        # A placeholder of the sandbox is an empty folder.
+        return any(dot_git.iterdir())
+    # The file at the top names `own`, or a repository elsewhere.
+    return dot_git.parent != top
