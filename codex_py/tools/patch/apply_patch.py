@@ -108,23 +108,12 @@ class ApplyPatch:
             ToolError: the patch was refused. Its item fails with the code of this error.
         """
         started = time.monotonic()
-        if self._home is None:
-            journal = None
-        else:
-            journal = Journal(self._home, cwd)
+        journal = None if self._home is None else Journal(self._home, cwd)
         scope = ReadScope(context, self._home)
-
-        def plan_in_thread() -> tuple[list[str], PatchPlan, str]:
-            recovered: list[str] = []
-            if journal is not None:
-                recovered = journal.recover()
-            plan = plan_patch(
-                patch, cwd, readable=scope.readable, unambiguous=self._unambiguous
-            )
-            return recovered, plan, git_diff(plan.changes, cwd)
-
         try:
-            recovered, plan, diff = await asyncio.to_thread(plan_in_thread)
+            recovered, plan, diff = await asyncio.to_thread(
+                self._plan, patch, cwd, journal, scope
+            )
         except PatchError as error:
             named = _named_files(patch, cwd)
             return _no_plan(error, named, scope, context)
@@ -147,6 +136,22 @@ class ApplyPatch:
         notes = (*recovered, *plan.notes, *outcome.notes)
         text = plan.summary() + "".join([f"Note: {note}\n" for note in notes])
         return ToolOutput(command_report(0, wall_s, text))
+
+    def _plan(
+        self, patch: str, cwd: Path, journal: Journal | None, scope: ReadScope
+    ) -> tuple[list[str], PatchPlan, str]:
+        """Undo the rest of an interrupted patch, and check this one against the files. Blocks.
+
+        Returns notes about what was undone, the plan, and the diff of the changes. Raises a
+        `PatchError` if the patch does not fit.
+        """
+        recovered: list[str] = []
+        if journal is not None:
+            recovered = journal.recover()
+        plan = plan_patch(
+            patch, cwd, readable=scope.readable, unambiguous=self._unambiguous
+        )
+        return recovered, plan, git_diff(plan.changes, cwd)
 
     async def _approve(
         self,
@@ -248,7 +253,7 @@ def _start_item(
     context: ToolContext,
     files: Sequence[PatchedFile] = (),
 ) -> FileChange:
-    """Emit the start of an item. Returns the item without `files`, which only its start has."""
+    """Emit the start of an item, with `files`. The returned item has none, as its end needs none."""
     by_path = sorted(changes, key=lambda change: change.path)
     item = FileChange(id=context.next_item_id(), changes=by_path, diff=diff)
     context.emit(ItemStarted(replace(item, files=files)))
