@@ -109,7 +109,7 @@ def open_ordinary(
         opened = _open_real(real)
     except FileNotFoundError as error:
         with suppress(FileNotFoundError):
-            # `/dev/fd/N` is a link to a pipe, which has no name.
+            # `/dev/fd/N` may lead to a pipe, which has no path of its own. Then say what it is.
             refuse_extraordinary(Path(path).stat())
         raise NotOrdinary("it is a link that leads nowhere") from error
     if refuses is not None and refuses(real, os.fstat(opened)):

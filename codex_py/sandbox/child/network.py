@@ -9,7 +9,7 @@ import _socket  # importing `socket` takes 5 ms
 import posix
 
 PORT = 28128
-"""A port below those that the kernel assigns, and not a usual one of servers."""
+"""A port that few servers use, below those that the kernel assigns."""
 MAX_ID_BYTES = 4096
 _BACKLOG = 128
 _DESCRIPTOR_BYTES = 4

@@ -12,9 +12,11 @@ from codex_py.sandbox.child.system_calls import numbers_on
 _ANSWER = 0xC0182101
 _IS_WAITING = 0x40082102
 _GIVE = 0x40182103
+"""Like the two above, a request of `ioctl`."""
 CONTINUE = 1
 """The flag of an answer that leaves the call to the kernel."""
 _AND_ANSWER = 2
+"""The flag that makes `_GIVE` answer the call, too."""
 
 _MAX_PATH_BYTES = 4096
 _PAGE_BYTES = 4096
@@ -59,6 +61,7 @@ class PendingCall:
         try:
             data = self._read("mem", size, address)
         except OverflowError:
+            # Python takes no offset of more than 63 bits.
             data = b""
         if not data:
             raise OSError(errno.EFAULT, "no memory")
@@ -190,5 +193,7 @@ class NotificationListener:
         Raises:
             OSError: the caller cannot have more descriptors.
         """
-        words = kernel.words(4, _AND_ANSWER, file, 0, flags)
-        kernel.system_call("ioctl", self.descriptor, _GIVE, call.id + words)
+        any_number = 0
+        # `struct seccomp_notif_addfd`: the id, and four integers of 4 bytes.
+        integers = kernel.words(4, _AND_ANSWER, file, any_number, flags)
+        kernel.system_call("ioctl", self.descriptor, _GIVE, call.id + integers)

@@ -258,6 +258,7 @@ class _Exchange:
             async with asyncio.TaskGroup() as group:
                 sending = group.create_task(self._send_body())
                 await self._receive()
+                # If the response ends first, the rest of the request stays unsent.
                 is_sent = sending.done()
                 sending.cancel()
         except* (OSError, h11.ProtocolError):
@@ -368,7 +369,7 @@ def _is_host(
 def _kept(headers: _Headers) -> list[tuple[bytes, bytes]]:
     """The headers that are passed on.
 
-    A `content-length` beside a `transfer-encoding`, which decides, is dropped.
+    If there is a `transfer-encoding`, it decides the length, and a `content-length` is dropped.
     """
     dropped = set(_OF_ONE_HOP)
     for name, value in headers:
