@@ -43,6 +43,8 @@ _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openroute
 _MISSPELT_PROVIDER: Final = 0.9
 """The similarity of two names from which one is taken for a misspelling: `anthropc`, but not
 `mistralai`."""
+_MISSPELT_AT_OPENAI: Final = 0.6
+"""The same if OpenAI is asked, which has no model with a slash in its name."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
 _RECORD: Final = "codex_py.model.tape.transports:RecordingTransport"
@@ -119,9 +121,10 @@ def misspelt_provider(
     if not slash:
         return None
     is_openai = provider.base_url == OPENAI_URL
-    alike = 0.6 if is_openai else _MISSPELT_PROVIDER
+    alike = _MISSPELT_AT_OPENAI if is_openai else _MISSPELT_PROVIDER
     similar = nearest(first, {*BUILT_IN_PROVIDERS, *known}, alike=alike)
-    if similar in (None, first) and not is_openai:
+    is_misspelt = similar is not None and similar != first
+    if not is_misspelt and not is_openai:
         return None
     if similar:
         hint = f"did you mean `{similar}/{rest}`?"
@@ -214,24 +217,25 @@ class ModelClients:
         setup: SessionSetup,
         thread_id: str,
         *,
-        home: str,
+        first_provider: str,
         of_parent: "ModelClients | None" = None,
         sent: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare to make clients.
 
         Args:
-            home: the first provider of the thread.
+            first_provider: the provider that the thread begins with.
             of_parent: the clients of the parent thread, which have the connections.
             sent: see `HttpModelClient`.
         """
         self._setup = setup
         self._of_parent = of_parent
         self._thread_id = thread_id
-        self._home = home
+        self._first_provider = first_provider
         self._sent = sent
         self._http: httpx.AsyncClient | None = None
         self._answered: set[bytes] = set()
+        """The hosts that have answered; see `HttpModelClient`. Shared with the parent."""
         if of_parent is not None:
             self._answered = of_parent._answered
 
@@ -256,7 +260,7 @@ class ModelClients:
         region = setup.config.requirements.keys.enforce_residency
         if region is not None:
             provider = _in_region(provider, region)
-        maker = Maker(provider.id, self._home)
+        maker = Maker(provider.id, self._first_provider)
         headers = self._headers()
         return HttpModelClient(
             provider=provider,

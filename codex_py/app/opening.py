@@ -229,7 +229,7 @@ class Opening:
         return ModelClients(
             self._setup,
             thread.id,
-            home=thread.provider or provider.id,
+            first_provider=thread.provider or provider.id,
             of_parent=self._given.clients,
             sent=tools.load_soon,
         )

@@ -28,8 +28,8 @@ def fitted(
 ) -> Provider:
     """Return the provider with the profile that suits the findings of a test with this model.
 
-    A model that could not call tools gets text tools, and a `warning` says so. Settings of the user
-    in the `profile` of the table `own` stay.
+    A model that could not call tools gets text tools, and a `warning` says so. The user's own
+    settings of the profile, which are in `own`, stay.
     """
     of_provider = object_field(_read(home), provider.id)
     found = object_field(of_provider, model)

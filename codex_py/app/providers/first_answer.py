@@ -36,7 +36,7 @@ itself."""
 _REQUEST_S = 60.0
 """The time limit for one attempt."""
 _LOADING_S = 30.0
-"""The time in which further attempts begin."""
+"""The time after which no further attempt begins."""
 _LOADING_PAUSE_S = 2.0
 _MAX_RETRIES = 4
 """The number of retries after other temporary refusals."""
@@ -103,7 +103,7 @@ async def model_clients(
     setup = SessionSetup(
         config, SessionOptions(), environment, None, DecliningElicitor(), lambda _: None
     )
-    clients = ModelClients(setup, new_thread_id(), home=provider.id)
+    clients = ModelClients(setup, new_thread_id(), first_provider=provider.id)
     try:
         yield clients
     finally:

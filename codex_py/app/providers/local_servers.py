@@ -63,10 +63,7 @@ def local_settings(
         ConfigError: the server is unknown.
         ModelError: no server runs, or the server has no model.
     """
-    # A model may name its server: `ollama/gpt-oss:20b`.
-    server_and_model = split_model(model or "", LOCAL_PROVIDERS)
-    if server_and_model is not None and wanted in {None, server_and_model[0]}:
-        wanted, model = server_and_model
+    wanted, model = _without_prefix(wanted, model)
     if wanted is not None and wanted not in LOCAL_PROVIDERS:
         raise ConfigError(
             f"`oss_provider`: {wanted!r} is no local provider; use one of"
@@ -95,6 +92,23 @@ def local_settings(
         code="connection",
         exit_code=ExitCode.UNAVAILABLE,
     )
+
+
+def _without_prefix(
+    wanted: str | None, model: str | None
+) -> tuple[str | None, str | None]:
+    """The server and the model, which may name its server: `ollama/gpt-oss:20b`.
+
+    Arguments are those of `local_settings`. The prefix belongs to the model's own name if another
+    server is wanted.
+    """
+    server_and_model = split_model(model or "", LOCAL_PROVIDERS)
+    if server_and_model is None:
+        return wanted, model
+    server, _ = server_and_model
+    if wanted is not None and wanted != server:
+        return wanted, model
+    return server_and_model
 
 
 def _selecting(server: str, model: LocalModel, config: Config) -> dict[str, Any]:
@@ -131,17 +145,25 @@ def listed_models(
         raise _unavailable(
             f"{provider.name} at {_at(provider)} wants a key (status {status})"
         )
+    models = None
     if status == 200:
-        try:
-            if is_packed(encoding):
-                body = _unpacked(body, encoding)
-            data: Any = json.loads(body)
-            return [_model(entry) for entry in data["data"]]
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            pass
-    raise _unavailable(
-        f"what answers at {_at(provider)} is no {provider.name} (status {status})"
-    )
+        models = _models(body, encoding)
+    if models is None:
+        raise _unavailable(
+            f"what answers at {_at(provider)} is no {provider.name} (status {status})"
+        )
+    return models
+
+
+def _models(body: bytes, encoding: str | None) -> Sequence[LocalModel] | None:
+    """The models that an answer lists; None if it is not the answer of a model server."""
+    try:
+        if is_packed(encoding):
+            body = _unpacked(body, encoding)
+        data: Any = json.loads(body)
+        return [_model(entry) for entry in data["data"]]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _answer(
