@@ -24,7 +24,8 @@ class ChildEvents:
 
     def __init__(self, parent: Thread, child: NewChild) -> None:
         self.counted = Usage()
-        """The tokens that the parent has counted, and those from before this session."""
+        """The tokens that the parent must not count again: it has counted them, or the child used
+        them in an earlier session."""
         self._parent = parent
         self._child = child
         self._id = ""

@@ -65,8 +65,8 @@ class GuardedFeature:
         Args:
             name: the name of the extension, for users.
             key: the key of its table in the configuration; empty if it has none.
-            keeps_errors: the exceptions of the extension stay as they are, and get a note with its
-                name: who gave us the feature may handle them.
+            keeps_errors: do not replace the exceptions of the extension, but add its name to them
+                as a note. The caller who passed the feature may handle them.
         """
         own = self.__dict__
         own["_feature"] = feature
@@ -91,7 +91,7 @@ class GuardedFeature:
         with guard.opening("its feature"):
             made: Any = self._feature(thread)
             if guard.keeps_errors and not isinstance(made, Extension):
-                # The session says so, as it does of what is not even a function.
+                # The session refuses it, as it refuses a feature that is not a function.
                 _close_coroutine(made)
                 return made
             extension = guard.checked("its feature", made, _is_extension)
@@ -174,7 +174,7 @@ class _Guard:
         raise WrongResult(f"{self._name}: {what} returned {found}, not {wanted}")
 
     def guarded(self, given: Extension) -> Extension:
-        """The extension with each function wrapped that it has set."""
+        """Return the extension with all functions wrapped that it has."""
         wrapped: dict[str, Any] = {}
         for field, wrap in self._wrappers().items():
             is_left_out = getattr(given, field) is getattr(_EMPTY, field)
@@ -198,8 +198,8 @@ class _Guard:
             "around_compaction": self._around,
             "around_session": self._around,
             "turn_facts": partial(self._plain, check=_is_facts),
-            "loaded": partial(self._plain, check=_is_over),
-            "sink": partial(self._plain, check=_is_over),
+            "loaded": partial(self._plain, check=_needs_no_await),
+            "sink": partial(self._plain, check=_needs_no_await),
         }
 
     def _plain(
@@ -290,7 +290,8 @@ class _Around(AbstractAsyncContextManager[object]):
             except BaseException as raised:
                 if raised is not error:
                     raise
-        # The context has let the error through, which is not its own.
+        # Here the context has raised the error of its block again. That is no mistake of the
+        # extension, so the error passes outside of `_naming`.
         assert error is not None
         raise error
 
@@ -311,8 +312,8 @@ def _is_anything(_: Any) -> str | None:
     return None
 
 
-def _is_over(value: Any) -> str | None:
-    """Check the result of a function that only does something. Nothing awaits the result."""
+def _needs_no_await(value: Any) -> str | None:
+    """Check the result of a function that is called for its effect: nothing awaits the result."""
     if inspect.isawaitable(value):
         return "None: it must be no `async def`"
     return None
@@ -390,7 +391,7 @@ def _is_stop(value: Any) -> str | None:
 
 _EMPTY: Final = Extension()
 _NEVER_AWAITED: Final = ("loaded", "sink")
-"""The functions whose results are not looked at."""
+"""The functions that are called for their effect. They must not be `async def`."""
 _FUNCTIONS: Final = (
     "find_tool",
     "wrap_model",

@@ -49,9 +49,7 @@ def session_auth(config: Config, name: str) -> MakeAuth | None:
         return None
 
     def make(on_problem: Callable[[str | None], None]):
-        from codex_py.mcp.login import (
-            StoredLogin,
-        )  # 500 ms if the SDK were not loaded by then
+        from codex_py.mcp.login import StoredLogin  # 500 ms unless the SDK is loaded
 
         advice = f"log in with `codex-py mcp login {name}`"
         return StoredLogin(store, advice, on_problem)

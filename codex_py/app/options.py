@@ -26,7 +26,7 @@ McpStartupWait: TypeAlias = Callable[
 """Waits for MCP servers to start, or for a limited time. Gets a function that lists the pending
 ones, and an awaitable that completes when none are."""
 Connect: TypeAlias = Callable[[Provider], ModelClient]
-"""Makes a client of the thread that asks a given provider."""
+"""Makes the client with which the thread asks a given provider."""
 OpenChild: TypeAlias = Callable[
     [Thread, NewChild, Config, str | None], AbstractAsyncContextManager[Session]
 ]
@@ -53,7 +53,7 @@ class Suspension:
     because: str | None = None
     """The reason of a refusal, for the model."""
     options: tuple[str, ...] = ()
-    """The options of this run, for the command that the user is told for continuing with the call."""
+    """The options of this run. The user is told a command that continues, which repeats them."""
 
 
 @frozen

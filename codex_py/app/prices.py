@@ -40,12 +40,15 @@ def price_of(
         own.setdefault("cached_input", own["input"])
     if same_as is not None:
         return replace(_same_price(config, name, same_as), **own)
-    if {"input", "output"} <= own.keys():
+    is_complete = {"input", "output"} <= own.keys()
+    if is_complete:
         return Price(**own)
+    # Other fields come from the table.
     known = known_model(model)
     if known is None:
         return None
     if not own and known.provider != provider:
+        # Another provider may ask for more.
         return None
     return replace(known.prices, **own)
 

@@ -49,10 +49,11 @@ def resumed_thread(
     if options.needs_own_worktree:
         require_own_worktree(config.home, path, config.cwd)
     fork = options.fork
-    is_new_thread = fork or read_meta(path).native
-    if is_new_thread and not fork and not options.ephemeral:
-        # The items of its running turn would be missing.
+    continues_codex_file = not fork and read_meta(path).native
+    if continues_codex_file and not options.ephemeral:
+        # A turn that still runs in Codex would be missing in the new file.
         must_be_unused(path)
+    is_new_thread = fork or continues_codex_file
     is_continued = not is_new_thread and not options.ephemeral
     file, stored = _read(setup, path, is_continued=is_continued)
     base = stored.meta.base_instructions
@@ -113,11 +114,13 @@ def _origin(
     provider = setup.config.model_provider
     asked = options.resume
     began_with = stored.meta.model_provider
-    if stored.meta.native and not options.fork and not options.ephemeral:
+    begins_new_file = options.fork or options.ephemeral
+    asked_id = None
+    if asked is not None and is_thread_id(asked):
+        asked_id = asked.lower()
+    if stored.meta.native and not begins_new_file:
         yield f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
-    elif (
-        asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id
-    ):
+    elif asked_id not in {None, stored.thread_id}:
         yield f"Session {asked} goes on as {thread_id}."
     if asked is None and began_with not in {None, provider}:
         yield f"This session began with the provider `{began_with}`; it goes on with `{provider}`."

@@ -64,7 +64,7 @@ class SessionTools:
         """The exception that `_load` could not raise in the turn."""
         self._loaded = None
         """The `ToolParts` once they are loaded; see `parts`."""
-        self._confined = 0
+        self._confined_count = 0
         """The number of commands that run within `confined`."""
         self._release: asyncio.TimerHandle | None = None
         """The timer of `_release_soon`."""
@@ -92,7 +92,7 @@ class SessionTools:
             self._waiting = loop.call_later(_LOAD_AFTER_S, self._load)
 
     def _load(self) -> None:
-        """Load the tools between two steps of the turn, which gets the exception of an extension."""
+        """Load the tools between two steps of the turn. An exception is kept, and raised there."""
         try:
             _ = self.parts
         except BaseException as error:  # noqa: BLE001 - it is raised in the turn
@@ -142,7 +142,7 @@ class SessionTools:
         try:
             items = await parts.router.dispatch(call, context)
         finally:
-            # A command that could not start does not end either.
+            # Nothing calls `last_finished` for a command that could not start.
             self._release_soon()
         for text in (parts.sandbox.unavailable, parts.sandbox.warning):
             if text:
@@ -192,13 +192,16 @@ class SessionTools:
         return dispatch
 
     def _policy(self) -> SandboxPolicy:
-        """The sandbox policy of this moment; its writable roots are recorded for `programs`."""
+        """The sandbox policy of this moment.
+
+        Its writable roots are recorded, so that we start no program from there.
+        """
         # The user may have changed the settings since the last turn began.
         settings = self._session.settings
         policy = settings.sandbox_policy
         if os.path.realpath(settings.cwd) != str(settings.cwd):
-            # The root had no links. A command of another session can put one there, to a place that
-            # is not writable here.
+            # The path had no links when the session began. A command of another session can put
+            # one there, and it may lead to a place that is not writable here.
             roots = policy.writable_roots
             kept = [root for root in roots if not root.is_relative_to(settings.cwd)]
             policy = replace(policy, writable_roots=tuple(kept))
@@ -227,12 +230,12 @@ class SessionTools:
         if isinstance(argv, str):
             argv = [*parts.script_shell, argv]
         argv = without_variables(argv, parts.hidden)
-        self._confined += 1
+        self._confined_count += 1
         try:
             argv = parts.sandbox.command(argv, self._policy(), cwd)
             yield Start(argv, cwd, {**parts.environment, **environment})
         finally:
-            self._confined -= 1
+            self._confined_count -= 1
             self._release_soon()
 
     def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:
@@ -240,7 +243,7 @@ class SessionTools:
 
         def release() -> None:
             parts = self.parts
-            runs = parts.processes.is_running or self._confined
+            runs = parts.processes.is_running or self._confined_count
             if not runs and not parts.sandbox.release(0):
                 # Processes that outlive the command may run for days.
                 self._release_soon(2 * delay_s)

@@ -92,11 +92,13 @@ def remove_login(config: Config) -> bool:
 
 def masked(key: str) -> str:
     """Return the two ends of a key: at most a third of it, and of a long key as much as Codex shows."""
-    if len(key) <= _SHOWN_START + _SHOWN_END:
+    most = _SHOWN_START + _SHOWN_END
+    if len(key) <= most:
         return "***"
-    part = min(1.0, len(key) / 3 / (_SHOWN_START + _SHOWN_END))
-    start = int(_SHOWN_START * part)
-    end = int(_SHOWN_END * part)
+    # A key that is shorter than three times `most` shows a third of itself.
+    share = min(1.0, len(key) / 3 / most)
+    start = int(_SHOWN_START * share)
+    end = int(_SHOWN_END * share)
     return f"{key[:start]}***{key[len(key) - end :]}"
 
 

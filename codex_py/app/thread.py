@@ -108,6 +108,7 @@ def line_masker(setup: SessionSetup) -> Callable[[bytes], bytes]:
     Without `history.redact`, it returns the line unchanged.
     """
     if not setup.config.settings.history.redact:
+        # `bytes` returns a line as it is.
         return bytes
     from codex_py.app.export.redaction import Redactor  # 3 ms
 
@@ -161,19 +162,26 @@ def thread_context(
         today=datetime.now().astimezone().date(),
         timezone=timezone_name(environment),
     )
-    required = config.requirements.keys.additional_developer_instructions
-    if required:
-        # By the tags, a resumed session finds out whether it has this text already.
-        end = ADMINISTRATORS.replace("<", "</")
-        required = f"{ADMINISTRATORS}\n{required}\n{end}"
     # The order is Codex's.
     developer = [
         config.developer_instructions,
-        required,
+        _administrators_instructions(config),
         permissions if config.settings.include_permissions_instructions else None,
     ]
     user = [agents.text, place if config.settings.include_environment_context else None]
     return initial_items(developer, user), agents.warnings
+
+
+def _administrators_instructions(config: Config) -> str | None:
+    """Return the instructions that the administrator requires, in their tags; None without any.
+
+    By the tags, a resumed session finds out whether it has this text already.
+    """
+    text = config.requirements.keys.additional_developer_instructions
+    if not text:
+        return None
+    end = ADMINISTRATORS.replace("<", "</")
+    return f"{ADMINISTRATORS}\n{text}\n{end}"
 
 
 def base_instructions(config: Config) -> str:

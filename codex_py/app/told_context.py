@@ -62,10 +62,11 @@ def permissions_instructions(
         parts.append(f"Writable folders: {roots}.")
     if sandbox_policy.files.denies:
         parts.append(instruction_text("permissions/denied-reads.md"))
-        paths = len(sandbox_policy.files.denied)
+        # The patterns begin with the denied paths.
         patterns = sandbox_policy.files.patterns
-        parts += [f"- path `{path}`" for path in patterns[:paths]]
-        parts += [f"- glob `{glob}`" for glob in patterns[paths:]]
+        path_count = len(sandbox_policy.files.denied)
+        parts += [f"- path `{path}`" for path in patterns[:path_count]]
+        parts += [f"- glob `{glob}`" for glob in patterns[path_count:]]
     parts.append(instruction_text(f"permissions/{approval_policy}.md"))
     if isinstance(approval_policy, approval.GranularPolicy):
         parts += _granular(approval_policy)

@@ -151,30 +151,41 @@ class _Transcript:
         self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]
     ) -> None:
         if self._answered is not None:
-            # The next response begins here.
+            # The outputs of a response come after all of its calls: this call is of the next one.
             self._answered = None
             self._patches.clear()
-        if index in self._output_of:
-            answer = self._items[self._output_of[index]]
-        else:
-            answer = {}
-        text = "".join(message_texts(answer.get("output")))
-        error_code, output = read_coded_text(text)
-        call_id = str(item.get("call_id") or item.get("id") or "")
-        name = called_tool(str(item.get("namespace") or ""), name)
-        call = calls.PastCall(call_id, name, arguments, output, error_code)
-        tool = self._find_tool(name)
-        if tool is None:
-            shown = None
-        else:
-            shown = _replayed(tool, call, self._past)
-        if shown is None and error_code is not None:
-            id_ = self._past.next_id()
-            shown = calls.failed_call(id_, name, call_id, error_code, output)
+        call = self._past_call(index, item, name, arguments)
+        shown = self._item_of(call)
         if shown is not None:
             self._show(shown)
         if isinstance(shown, event_items.FileChange) and shown.status == "completed":
             self._patches[index] = shown
+
+    def _past_call(
+        self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]
+    ) -> calls.PastCall:
+        """Return a call with its output; the output is empty if the file has none."""
+        answer: dict[str, Any] = {}
+        if index in self._output_of:
+            answer = self._items[self._output_of[index]]
+        text = "".join(message_texts(answer.get("output")))
+        error_code, output = read_coded_text(text)
+        call_id = str(item.get("call_id") or item.get("id") or "")
+        name = called_tool(str(item.get("namespace") or ""), name)
+        return calls.PastCall(call_id, name, arguments, output, error_code)
+
+    def _item_of(self, call: calls.PastCall) -> event_items.ThreadItem | None:
+        """Return the item that shows a call; None if its tool shows none."""
+        tool = self._find_tool(call.tool_name)
+        shown = None
+        if tool is not None:
+            shown = _replayed(tool, call, self._past)
+        if shown is None and call.error_code is not None:
+            id_ = self._past.next_id()
+            return calls.failed_call(
+                id_, call.tool_name, call.id, call.error_code, call.output
+            )
+        return shown
 
 
 def _replayed(

@@ -1,4 +1,4 @@
-"""Runs the user's programs that a session waits for: hooks, and those of extensions. LIGHT."""
+"""Runs programs of the user while a session waits: hooks, and what extensions start. LIGHT."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -31,10 +31,13 @@ class UserCommands:
 
         runner = self._runner or ProgramRunner()
         self._runner = runner
-        started = self._tools.confined if how["sandboxed"] else self._outside
+        if how["sandboxed"]:
+            prepare = self._tools.confined
+        else:
+            prepare = self._outside
         cwd = how.get("cwd") or session.settings.cwd
         try:
-            with started(command, how.get("environment", {}), cwd) as start:
+            with prepare(command, how.get("environment", {}), cwd) as start:
                 exit_code, stdout, stderr = await runner.run(
                     start.argv,
                     cwd=start.cwd,

@@ -159,20 +159,18 @@ def _protection(arguments: Arguments) -> dict[str, Any]:
 
 def _gates(arguments: Arguments) -> dict[str, Any]:
     """The keys of `[gates]` that options give."""
-    found: dict[str, Any] = {}
-    for name in GATES:
-        value = getattr(arguments, name)
-        if value is not None and value != ():
-            found[name] = value
+    values = {name: getattr(arguments, name) for name in GATES}
     if not arguments.require_change:
-        found.pop("require_change", None)
+        values["require_change"] = None
     # The other kinds are for `review`.
-    failures = [kind for kind in arguments.fail_on if kind in get_args(Failure)]
-    if failures:
-        found["fail_on"] = failures
-    else:
-        found.pop("fail_on", None)
-    return found
+    kinds = get_args(Failure)
+    failures = [kind for kind in arguments.fail_on if kind in kinds]
+    values["fail_on"] = failures or None
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value != ()
+    }
 
 
 def load_session_config(

@@ -152,8 +152,8 @@ class Tool(Protocol[ParamsT_contra]):
 
     name: str
     params: type[Any]
-    """The class of the arguments: a `ToolParams` or a pydantic model. A freeform tool's has one
-    field, `input: str`."""
+    """The class of the arguments: a `ToolParams` or a pydantic model. The class of a freeform tool
+    has one field, `input: str`."""
     parallel: bool
     """False: runs alone, after all earlier calls and before all later ones."""
 

@@ -41,10 +41,11 @@ def _read(top: Path) -> dict[str, str]:
     common_dir = repository.common
     info: dict[str, str] = {}
     head = _text("HEAD", git_dir).strip()
-    reference = head.removeprefix("ref:").strip()
-    if reference == head:
+    if not head.startswith("ref:"):
+        # HEAD is detached.
         commit = head
     else:
+        reference = head.removeprefix("ref:").strip()
         commit = _text(reference, common_dir).strip()
         if not commit:
             commit = _packed_commit(common_dir, reference)

@@ -74,15 +74,24 @@ class RequestUserInput(ShownAsServerCall):
         """
         questions = tuple([each.asked for each in params.questions])
         with mcp_item(OWN_SERVER, self.name, plain_data(params), context) as item:
-            text = self.unavailable()
-            if text is None and not all(each.options for each in questions):
-                text = _NO_OPTIONS
-            is_asked = text is None
-            if text is None:
+            problem = self._problem(questions)
+            if problem is None:
                 text = await self._answers_json(questions)
+            else:
+                text = problem
+            is_error = problem is not None
             content = [{"type": "text", "text": text}]
-            item.end({"content": content, "isError": not is_asked})
-            return ToolOutput(text, success=is_asked)
+            item.end({"content": content, "isError": is_error})
+            return ToolOutput(text, success=not is_error)
+
+    def _problem(self, questions: Sequence[UserQuestion]) -> str | None:
+        """The reason why the questions cannot be asked; None if they can be."""
+        reason = self.unavailable()
+        if reason is not None:
+            return reason
+        if not all(each.options for each in questions):
+            return _NO_OPTIONS
+        return None
 
     async def _answers_json(self, questions: Sequence[UserQuestion]) -> str:
         answers: Mapping[str, Any] = {}

@@ -118,16 +118,14 @@ class Agent(Generic[OutputT]):
             raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
         name = model if isinstance(model, str) else None
         transport = None if isinstance(model, str) else model
-        own = {
+        arguments = {
             "model": name,
             "developer_instructions": instructions,
             "sandbox_mode": sandbox,
         }
-        settings: dict[str, Any] = {}
-        if approve is None:
-            settings["approval_policy"] = "never"
-        settings |= config or {}
-        settings |= {key: value for key, value in own.items() if value is not None}
+        defaults = {"approval_policy": "never"} if approve is None else {}
+        given = {key: value for key, value in arguments.items() if value is not None}
+        settings: dict[str, Any] = {**defaults, **(config or {}), **given}
         setup = AgentSetup(
             cwd=Path(cwd).absolute(),
             settings=_checked(settings),
@@ -139,7 +137,9 @@ class Agent(Generic[OutputT]):
                 "tools": [tool(function) for function in tools],
             },
         )
-        is_kept = not ephemeral and (transport is None or home is not None)
+        # With a transport, nothing is kept in the user's own home.
+        has_home = transport is None or home is not None
+        is_kept = has_home and not ephemeral
         options = SessionOptions(
             ephemeral=not is_kept, resume=resume, transport=transport
         )

@@ -102,7 +102,7 @@ class _Loop(asyncio.SelectorEventLoop):
         try:
             super().run_forever()
         except (KeyboardInterrupt, SystemExit):
-            # The loop forgets here that it was stopped.
+            # When a task raises, asyncio clears its own mark of `stop`.
             return self._must_stop
         return True
 
