@@ -1,4 +1,4 @@
-"""Loads a module by name when it is first needed: subcommands, features, formats of patches. LIGHT."""
+"""Loads modules by name when they are first needed, such as subcommands and features. LIGHT."""
 
 import signal
 import sys

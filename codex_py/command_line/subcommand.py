@@ -15,8 +15,8 @@ from codex_py.streams.terminal import aligned, on_one_line
 def command_parser(*names: str) -> CommandParser:
     """Return a parser for `-c` and the given names.
 
-    A name that begins with `--`, such as `--json`, is a switch. Any other is an optional word of the
-    command line, which is None if it is missing.
+    A name that begins with `--`, such as `--json`, is a switch. Any other is an optional word of
+    the command line, which is None if it is missing.
     """
     parser = CommandParser(Arguments, only={"overrides"})
     for name in names:

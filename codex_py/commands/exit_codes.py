@@ -1,4 +1,4 @@
-"""Prints the meaning of each exit code, as `codex-py exit-codes`. docs/exec.md has the same table."""
+"""Prints the meaning of each exit code: `codex-py exit-codes`. docs/exec.md has the same table."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ def meanings() -> dict[int, str]:
 
 
 def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the table of exit codes, or JSON with `--json`. Returns the exit code of this command."""
+    """Print the table of exit codes, or JSON with `--json`. Returns this command's exit code."""
     options = command_parser("--json").parse_args(list(argv))
     table = meanings().items()
     if options.json:

@@ -14,7 +14,7 @@ from codex_py.mcp.settings import HttpTransport
 
 _CONNECT_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 3600.0
-"""The longest wait for the next part of a response. Another limit holds for a request as a whole."""
+"""The longest wait for the next part of a response. A whole request has another limit."""
 
 
 @asynccontextmanager

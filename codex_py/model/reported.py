@@ -1,6 +1,6 @@
 """Finds failures that a server reports with HTTP status 200, in place of an answer or within it.
 
-Servers and gateways put them into fields of many names, and often without any type.
+Servers and gateways name the fields of a failure in many ways, and often give it no type.
 """
 
 import re
@@ -13,26 +13,29 @@ from codex_py.protocol.json_fields import JsonObject, json_or, object_field, tex
 
 _ERROR_NAME: Final = re.compile(r"(?i)(?:error|exception|failure|fault)$")
 _MAX_SHOWN: Final = 300
-"""The number of characters that a message shows of a body that is no answer."""
+"""The number of characters of an unusable body that a message shows."""
 
 
 def reported_failure(event: JsonObject) -> ModelError | None:
-    """The failure that an event reports; None if it reports none.
+    """Return the failure that an event reports; None if it reports none.
 
-    The event must not be a part of an answer. Events of progress have texts too. So a text alone is
-    only a failure if its class is known, or if it is in a field for errors.
+    Call it only for an event that is no part of an answer.
     """
     if not _is_report(event):
         return None
-    sources = (event, object_field(event, "error"))
-    fields = [
-        field for each in sources for field in object_field(each, "headers").items()
-    ]
-    headers = {name.lower(): str(value) for name, value in fields}
+    headers: dict[str, str] = {}
+    for source in (event, object_field(event, "error")):
+        for name, value in object_field(source, "headers").items():
+            headers[name.lower()] = str(value)
     return stream_failure(event, headers=headers)
 
 
 def _is_report(event: JsonObject) -> bool:
+    """True if the event reports a failure.
+
+    A text alone does not show that, since events of progress have texts too. Its class must be
+    known, or it must be in a field for errors.
+    """
     kind = text_field(event, "type")
     names = (kind, text_field(event, "object"))
     if event.get("error") or any(map(_ERROR_NAME.search, names)):
@@ -47,7 +50,7 @@ def _is_report(event: JsonObject) -> bool:
 def no_answer(
     failure: StreamError, body: str, *, content_type: str, address: str, advice: str
 ) -> ModelError:
-    """The error for a response without any event of its wire.
+    """Return the error for a response that has no event of its wire.
 
     Args:
         failure: the decoder's error at the end of the response.
@@ -60,30 +63,46 @@ def no_answer(
         return failure
     place = f"the answer of {address}"
     kind = plain_line(content_type)
+    is_event_stream = "event-stream" in kind
     text = body.strip()
-    if not text and "event-stream" not in kind:
+    if not text and is_event_stream:
+        return failure
+    if not text:
         # A server in trouble may answer with nothing, and another attempt may succeed.
         return StreamError.broke_off(f"{place} is empty ({kind}){advice}")
-    if not text:
-        return failure
     if text.startswith("<"):
         shown = _shown(page_title(text) or text)
         return _not_a_stream(f"{place} is a web page ({kind}): {shown}{advice}")
     document: object = json_or(text, None)
     if isinstance(document, str):
         text = document
-    is_words = document is None or isinstance(document, str)
-    if is_words and is_known_failure(text):
-        return stream_failure(text)
-    if not is_words and server_error(document).message:
-        return stream_failure(document)
+    reported = _failure_in_body(document, text)
+    if reported is not None:
+        return reported
     shown = _shown(text)
-    if "event-stream" in kind:
+    if is_event_stream:
         failure.args = (f"{failure}; the last event was: {shown}",)
         return failure
+    message = f"{place} is no stream ({kind}): {shown}{advice}"
     if "json" in kind and not isinstance(document, str):
-        return _not_a_stream(f"{place} is no stream ({kind}): {shown}{advice}")
-    return StreamError.broke_off(f"{place} is no stream ({kind}): {shown}{advice}")
+        return _not_a_stream(message)
+    return StreamError.broke_off(message)
+
+
+def _failure_in_body(document: object, text: str) -> ModelError | None:
+    """Return the failure that a body reports; None if it reports none.
+
+    Args:
+        document: the decoded body; None if it is no JSON.
+        text: the words of the body, if it is a string or no JSON.
+    """
+    if document is None or isinstance(document, str):
+        if is_known_failure(text):
+            return stream_failure(text)
+        return None
+    if server_error(document).message:
+        return stream_failure(document)
+    return None
 
 
 def _not_a_stream(message: str) -> ModelError:

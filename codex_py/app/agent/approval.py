@@ -17,14 +17,15 @@ Answer: TypeAlias = bool | ReviewDecision | Review
 Approve: TypeAlias = Callable[[ApprovalRequest], Answer | Awaitable[Answer]] | Approver
 """A function, or an object with a method `review`, that decides on a call.
 
-It answers with True or False, a `ReviewDecision`, or a `Review`, which can tell the model the reason.
+It answers with True or False, a `ReviewDecision`, or a `Review`, which can also tell the model why.
 """
 
 
 class Callback:
     """Asks the caller's function about each call.
 
-    A plain function runs in a separate thread, so that it may block; an `async` one runs in the loop.
+    A plain function runs in a separate thread, so that it may block. An `async` one runs in the
+    loop.
     """
 
     def __init__(self, approve: Approve) -> None:

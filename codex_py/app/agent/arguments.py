@@ -1,4 +1,4 @@
-"""Checks the arguments with which an `Agent` is made. A mistake is a `TypeError` of one sentence."""
+"""Checks the arguments of a new `Agent`. A mistake is a `TypeError` of one sentence."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Repairs calls in the history whose arguments are no JSON object, for servers that refuse them.
 
-A model may write such arguments. OpenAI accepts them in the history as they are, but stricter servers
-refuse every later request of the session.
+A model may write such arguments. OpenAI accepts them in the history as they are, but stricter
+servers refuse every later request of the session.
 """
 
 import json

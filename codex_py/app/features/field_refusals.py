@@ -1,4 +1,4 @@
-"""Finds the profile for a server that refuses fields of a request, forms of ids or kinds of tools."""
+"""Finds the profile for a server that refuses fields of a request, ids or kinds of tools."""
 
 import re
 from collections.abc import Mapping

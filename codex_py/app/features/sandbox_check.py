@@ -1,6 +1,7 @@
 """Checks the sandbox when a session begins.
 
-If commands could not run in it, the session fails before the first request, not at the first command.
+If commands could not run in it, the session fails before the first request, and not only at the
+first command.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Removes the tags of a proposed plan from an answer while it is streamed.
 
-Each tag has a line of its own, before or after the plan. An editor that draws Markdown would take it
-for HTML.
+Each tag has a line of its own, before or after the plan. An editor that draws Markdown would take
+it for HTML.
 """
 
 from codex_py.protocol.plans import TAGS, may_become_tag

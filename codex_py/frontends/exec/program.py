@@ -71,7 +71,7 @@ class ExecProgram:
         return self.config.project_root or self.config.cwd
 
     def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """Run the work in an event loop. A signal ends it, and so does a failure of standard output.
+        """Run the work in an event loop. A signal or a failure of standard output ends it.
 
         Returns the exit code of the command.
 

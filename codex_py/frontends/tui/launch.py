@@ -11,7 +11,7 @@ from codex_py.frontends.tui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The options of a start in the terminal, as the command line and the configuration give them."""
+    """The options of a start in the terminal, from the command line and the configuration."""
 
     config: Config
     theme: Theme

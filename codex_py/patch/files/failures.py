@@ -1,4 +1,4 @@
-"""Errors of the system, in the words of Codex."""
+"""Describes errors of the operating system in the words of Codex."""
 
 import errno
 import os
@@ -16,25 +16,24 @@ _MISFITS: Final = {
     errno.ELOOP,
     errno.ENAMETOOLONG,
 }
-"""The errors that say that a patch is for other files than those that are there."""
+"""The errors that mean that a patch was made for other files than those on the disk."""
 
 
 def describe(error: OSError) -> str:
-    """The cause: `No such file or directory (os error 2)`."""
+    """Return the cause in words: `No such file or directory (os error 2)`."""
     if error.errno:
         return f"{error.strerror} (os error {error.errno})"
     return str(error)
 
 
-def file_error(
-    what: str,
-    path: str,
-    error: OSError,
-) -> PatchError:
-    """A `PatchError` of kind `file`.
+def file_error(what: str, path: str, error: OSError) -> PatchError:
+    """Return a `PatchError` of kind `file`.
 
-    A patch that names what is not there does not fit. Every other error of the system, such as a
-    missing permission or a read-only disk, is no fault of the patch, and has another exit code.
+    Its exit code tells two cases apart: the patch does not fit the files on the disk, or the patch
+    is not at fault, as with a missing permission or a read-only disk.
+
+    Args:
+        what: the step that failed, such as `write file`.
     """
     failure = PatchError(f"Failed to {what} {path}: {describe(error)}", kind="file")
     if error.errno and error.errno not in _MISFITS:
@@ -44,7 +43,7 @@ def file_error(
 
 @contextmanager
 def failing_to(what: str, path: str) -> Generator[None]:
-    """Turn an `OSError` into a `PatchError` of kind `file` that says what failed: `write file`, …"""
+    """Raise an `OSError` of the `with` body as the `PatchError` of `file_error`."""
     try:
         yield
     except OSError as error:
@@ -52,4 +51,5 @@ def failing_to(what: str, path: str) -> Generator[None]:
 
 
 def system_error(number: int) -> OSError:
+    """Return the error that the system raises for this `errno`."""
     return OSError(number, os.strerror(number))

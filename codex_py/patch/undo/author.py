@@ -9,17 +9,21 @@ from codex_py.protocol.patched_file import PatchedFile
 
 
 class Evidence(NamedTuple):
-    """The facts that tell who changed a file between two copies."""
+    """The facts that tell who changed files between two copies, the earlier of which comes first."""
 
     has_run: bool
     """True if anything of the session ran between the copies."""
     written_by_others: Mapping[str, bytes | None]
-    """The contents, by path, that others wrote through the journal since the turn began."""
+    """The contents that others wrote through the journal since the turn began, by path.
+
+    None: they removed the file.
+    """
     patched: Mapping[Path, PatchedFile]
-    """The changes of the session's patches since the first of the copies, by path."""
+    """The changes of the session's patches since the earlier copy, by path."""
     branches: tuple[str, str]
     """The branch at each copy."""
     run_times: RunTimes
+    """The times in which calls and hooks of the session ran."""
     began_ns: tuple[int, int]
     """The time when each copy began, by the clock of the file system."""
 
@@ -42,10 +46,11 @@ def author(change: PatchedFile, evidence: Evidence) -> Author:
     | the file changed while something of the session ran | `SESSION` |
     | the time of the change is not known, or something ran for long | `UNSURE` |
     """
+    if not evidence.has_run:
+        return Author.ANOTHER
     path = str(change.path)
     written = evidence.written_by_others
-    was_written = path in written and written[path] == change.new
-    if not evidence.has_run or was_written:
+    if path in written and written[path] == change.new:
         return Author.ANOTHER
     by_time = evidence.run_times.author(change.path, *evidence.began_ns)
     if by_time is Author.ANOTHER:

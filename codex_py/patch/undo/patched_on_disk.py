@@ -1,6 +1,6 @@
-"""Looks at the files that patches of a turn have written, as commands may have changed them since.
+"""Looks at the files that patches of a turn have written: commands may have changed them since.
 
-Links are not followed, neither at a path nor above it: a command may have put them there.
+Links are not followed, neither at a path nor above it, since a command may have made them.
 """
 
 import os
@@ -15,10 +15,11 @@ from codex_py.patch.files.modes import SUBMODULE
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_BYTES: Final = 10 * 1024 * 1024
+"""The size of the largest file whose contents are read."""
 
 
 def paths_of(files: Iterable[PatchedFile]) -> set[Path]:
-    """The old paths of patched files, and the new ones of those that were moved.
+    """Return the old paths of patched files, and the new paths of those that were moved.
 
     Submodules are left out: they are folders on disk.
     """
@@ -44,10 +45,12 @@ def is_there(path: Path) -> bool:
 
 
 def state_on_disk(path: Path) -> PatchedFile | None:
-    """The state of a path now, as a change from nothing; a folder counts as nothing.
+    """Return what is at a path now, as a change that makes it from nothing.
+
+    If there is no entry, or a folder, the change makes nothing.
 
     Returns:
-        None if the state is not known: the file is too large, not regular, or cannot be read.
+        None if the contents are not known: the file is too large, not regular, or cannot be read.
     """
     try:
         with Directories() as directories:
@@ -64,9 +67,9 @@ def state_on_disk(path: Path) -> PatchedFile | None:
 
 
 def written_inodes(root: Path, files: Iterable[PatchedFile]) -> Sequence[int]:
-    """The inodes of the files that have the contents that patches gave them.
+    """Return the inodes of the files that still have the contents that patches gave them.
 
-    Files on another device than the root are left out: their inodes may be those of files here.
+    Files on another device than the root are left out, since inodes are unique only on one device.
     """
     found: list[int] = []
     with suppress(OSError):
@@ -79,6 +82,7 @@ def written_inodes(root: Path, files: Iterable[PatchedFile]) -> Sequence[int]:
 
 
 def _inode_of_written(file: PatchedFile, device: int) -> int | None:
+    """Return the inode; None if the file has other contents now, or is on another device."""
     if not file.new:
         return None
     now = state_on_disk(file.path)

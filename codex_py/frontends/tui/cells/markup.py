@@ -1,4 +1,4 @@
-"""Changes Markdown before it is drawn: finds headings, removes marks, and completes arriving text."""
+"""Finds headings and marks in Markdown, and completes text that is still arriving."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ _HEADING: Final = re.compile(r"\*\*([^*\n]+)\*\*")
 _UNFINISHED: Final = re.compile(
     r"(?:^#{1,6}[ \t]*|(?<=[\s(])[*_~`]+|!?\[[^\]\n]*\]\([^)\s]*)\Z", re.MULTILINE
 )
-"""A mark at the end of the text whose other half has not arrived: of a heading, bold text or a link."""
+"""A mark at the end of the text of which the rest has not arrived: of a heading, bold text, a link."""
 _MARKS: Final = re.compile(r"^#{1,6} +|(\*\*|`)(?=\S)(.+?)(?<=\S)\1", re.MULTILINE)
 """The marks of a heading, or those around bold text or code."""
 _PAIRS: Final = ("`", "**", "~~")

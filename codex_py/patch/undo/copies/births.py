@@ -1,4 +1,4 @@
-"""Finds the time when a file was made, which Python does not provide on Linux."""
+"""Finds the time when a file was made. Python does not provide it on Linux."""
 
 import os
 import sys
@@ -17,7 +17,9 @@ _NANOSECONDS: Final = slice(88, 92)
 
 
 def born_ns(path: Path) -> int | None:
-    """The time when a file was made, under any name, in ns since the epoch. Links are not followed.
+    """Return the time when a file was made, in ns since the epoch. Links are not followed.
+
+    A new name for the file does not change the time.
 
     Returns:
         None if the file system or the C library does not tell, or the file does not exist.
@@ -28,20 +30,16 @@ def born_ns(path: Path) -> int | None:
         return None
     import ctypes  # 6 ms, and few turns ask
 
-    found = ctypes.create_string_buffer(_STATX_BYTES)
     statx = getattr(ctypes.CDLL(None), "statx", None)
     if statx is None:
         return None
-    if (
-        statx(_AT_FDCWD, os.fsencode(path), _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found)
-        != 0
-    ):
+    found = ctypes.create_string_buffer(_STATX_BYTES)
+    name = os.fsencode(path)
+    failed = statx(_AT_FDCWD, name, _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found)
+    if failed or not _number(found.raw[_MASK]) & _STATX_BTIME:
         return None
-    if not _number(found.raw[_MASK]) & _STATX_BTIME:
-        return None
-    return _number(found.raw[_SECONDS]) * 1_000_000_000 + _number(
-        found.raw[_NANOSECONDS]
-    )
+    seconds = _number(found.raw[_SECONDS])
+    return seconds * 1_000_000_000 + _number(found.raw[_NANOSECONDS])
 
 
 def _number(data: bytes) -> int:
