@@ -1,4 +1,4 @@
-"""The version of the program, which the packaging reads here."""
+"""Holds the version of the program, which the packaging reads here."""
 
 __version__ = "0.1.0"
 

@@ -17,7 +17,10 @@ def meanings() -> dict[int, str]:
     return found
 
 
-def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
+def run_exit_codes(
+    argv: Sequence[str],
+    environment: Mapping[str, str],  # noqa: ARG001 - every command gets it
+) -> int:
     """Print the table of exit codes, or JSON with `--json`. Returns this command's exit code."""
     options = command_parser("--json").parse_args(list(argv))
     table = meanings().items()

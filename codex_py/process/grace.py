@@ -1,5 +1,7 @@
-"""Decides how long the output of a program is read after its end, if a process that it left behind
-holds it."""
+"""Decides how long a program's output is read after the program has ended.
+
+A process that the program left behind may keep the output open.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -11,14 +13,17 @@ _MOST_S = 2.0
 
 
 class OutputGrace:
-    """Calls `is_over` once, in the running loop, when output stops coming, or has come for too
-    long.
+    """Calls a function once, when output has stopped coming or has come for too long.
 
-    The launcher of the sandbox decides in the same way, when it kills the processes that a command
-    has left behind.
+    Make it when the program has ended. The launcher of the sandbox decides in the same way when it
+    kills the processes that a command has left behind.
     """
 
     def __init__(self, is_over: Callable[[], None]) -> None:
+        """
+        Args:
+            is_over: called in the running loop.
+        """
         self._is_over = is_over
         self._loop = asyncio.get_running_loop()
         self._end_s = self._loop.time() + _MOST_S
@@ -28,11 +33,11 @@ class OutputGrace:
         self._wait()
 
     def extend(self) -> None:
-        """Note that some output has come."""
+        """Note that some output has come, so that more is waited for."""
         self._quiet_end_s = min(self._loop.time() + _QUIET_S, self._end_s)
 
     def cancel(self) -> None:
-        """Do not call `is_over` any more."""
+        """End the wait without calling `is_over`."""
         if self._timer is not None:
             self._timer.cancel()
 

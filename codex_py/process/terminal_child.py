@@ -1,4 +1,4 @@
-"""Runs a program that has the terminal of this process until it ends, such as an editor."""
+"""Runs a program, such as an editor, that has the terminal of this process until it ends."""
 
 import os
 import signal
@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 _CONTINUES_S: Final = 0.1
-"""Seconds within which a program is continued with us, if the shell continues the whole job."""
+"""The longest time between our continuation and the program's, if the shell continues both."""
 _LOOK_S: Final = 0.01
+"""The time between two looks at the program."""
 
 
 def run_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a program in our terminal and our process group. Returns its exit code.
 
-    The exit code is negative after a signal. If the program stops, as on Ctrl-Z, then the whole job
-    stops, and the shell has the terminal until it continues the job. Without a shell that could do
-    so, the program continues at once.
+    The exit code is negative after a signal. If the program stops, as on Ctrl-Z, this process stops
+    too, and the shell has the terminal until it continues both. If there is no shell that could do
+    so, the program is continued at once.
 
-    SIGTSTP must have its default meaning, so that Ctrl-Z also stops this process.
+    SIGTSTP must have its default effect, so that Ctrl-Z also stops this process.
 
     Raises:
         OSError: the program cannot be run.
@@ -30,10 +31,12 @@ def run_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> i
         if os.WIFCONTINUED(status):
             status = _next_status(child.pid)
             continue
-        # If the key stopped both of us, this is read after the shell has continued both.
+        # The key may have stopped both of us. Then we run only because the shell has continued us,
+        # and it also continues the program.
         soon = _status_soon(child.pid)
         if soon is None:
-            # The kernel ignores this in a group that no shell could continue.
+            # Only the program has stopped: stop with it. The kernel ignores this signal if no shell
+            # could continue our group.
             os.kill(0, signal.SIGTSTP)
             child.send_signal(signal.SIGCONT)
             soon = _next_status(child.pid)
@@ -49,7 +52,10 @@ def _next_status(process_id: int) -> int:
 
 
 def _status_soon(process_id: int) -> int | None:
-    """The status of a stopped child that is continued, or ends, in a moment; else None."""
+    """Return the next status of a stopped child that is continued, or ends, within a moment.
+
+    Returns None if it stays stopped.
+    """
     until = time.monotonic() + _CONTINUES_S
     while time.monotonic() < until:
         reported, status = os.waitpid(process_id, os.WCONTINUED | os.WNOHANG)

@@ -1,6 +1,7 @@
-"""Reads what the annotations of fields say about foreign data. LIGHT.
+"""Reads the annotations of fields, which describe foreign data. LIGHT.
 
-`checked` reads data by them; the JSON Schema and the reference of the settings are made of them.
+`checked` reads data as they say. The JSON Schemas and the reference of the settings are made from
+them too.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,11 +22,15 @@ from typing import (
 )
 
 Kind: TypeAlias = Any
-"""The annotation of a value."""
+"""The annotation of a value: a type, a union, a `Literal`, an `Annotated` with a `Plain`, …"""
 Form: TypeAlias = Literal["fields", "mapping", "array", "choice", "plain"]
-"""The form of values of a type that is no union: an object with declared fields, one with free names, …"""
+"""The form of the values of a type that is no union.
+
+`fields` is an object with declared fields, `mapping` an object with free names, `choice` one of
+some fixed values, and `plain` any other value.
+"""
 OR_DEFAULT: Final = object()
-"""A mark for `Annotated`: a value of another type is ignored."""
+"""A note for `Annotated`: ignore a value of another type, and use the default of the field."""
 
 
 class Aliases(tuple[str, ...]):
@@ -35,18 +40,21 @@ class Aliases(tuple[str, ...]):
 
 
 class Plain(NamedTuple):
-    """A note for `Annotated`: describes the values of a type that has no members and no choices."""
+    """The description of the values of a `plain` type. Also a note for `Annotated` that has one."""
 
     name: str
+    """The name of the type in a JSON Schema, or a name of our own: `path`."""
     words: str
     """The kind of value, in words: `a string`."""
     types: tuple[type, ...]
-    """The types of the decoded data."""
+    """The types that a decoded value may have."""
     holds: Callable[[Any], bool] = lambda _: True
+    """True if the value is right, given that its type is."""
     make: Callable[[Any], Any] = lambda value: value
-    """Makes the typed value."""
+    """Makes the typed value of a decoded one."""
 
     def fits(self, value: Any) -> bool:
+        """True if the decoded value is one of these."""
         if isinstance(value, bool) and bool not in self.types:
             # Python takes a boolean for an integer.
             return object in self.types
@@ -67,7 +75,8 @@ _PYTHON: Final[Mapping[Any, Plain]] = {
 class Declares:
     """A base of classes that declare their fields in another way than `@frozen` classes do.
 
-    An instance is made of the values as they are in the data, without aliases and defaults.
+    The constructor gets the values under their names in the data. It must handle other names and
+    defaults itself.
     """
 
     __slots__ = ()
@@ -77,12 +86,12 @@ class Declares:
 
     @classmethod
     def __kind_at__(cls, name: str) -> "Kind | None":
-        """The type of the values of a field; None for an unknown one."""
+        """Return the type of the values of a field; None for an unknown field."""
         raise NotImplementedError
 
     @classmethod
     def __known_names__(cls) -> Collection[str]:
-        """The names of all fields, without those that users choose."""
+        """Return the names of all fields, except names that users choose."""
         raise NotImplementedError
 
 
@@ -93,11 +102,12 @@ class Renamed:
 
     @staticmethod
     def __json_name__(name: str) -> str:
+        """Return the name in JSON of a field that has this name in Python."""
         raise NotImplementedError
 
 
 class CamelCase(Renamed):
-    """The fields have camel case in JSON: `threadId` for `thread_id`."""
+    """A base of classes whose fields have camel case in JSON: `threadId` for `thread_id`."""
 
     __slots__ = ()
 
@@ -107,7 +117,7 @@ class CamelCase(Renamed):
 
 
 class Hyphenated(Renamed):
-    """The fields have hyphens in JSON: `thread-id` for `thread_id`."""
+    """A base of classes whose fields have hyphens in JSON: `thread-id` for `thread_id`."""
 
     __slots__ = ()
 
@@ -117,13 +127,16 @@ class Hyphenated(Renamed):
 
 
 class FieldShape(NamedTuple):
+    """A field of a `@frozen` class."""
+
     name: str
+    """The name of the field in Python."""
     names: Sequence[str]
     """The name of the field in JSON and its other names, in the order of precedence."""
     kind: Kind
     is_required: bool
     is_lenient: bool
-    """A value of another type is ignored."""
+    """True if the field has `OR_DEFAULT`."""
 
 
 class Shape(NamedTuple):
@@ -131,14 +144,20 @@ class Shape(NamedTuple):
 
     fields: Sequence[FieldShape]
     names: Collection[str]
-    """The names of all fields."""
+    """All names of all fields, in their order."""
 
 
 @cache
 def shape(cls: type[Any]) -> Shape:
-    """The fields of a `@frozen` class. Those with `repr=False` are the program's own."""
+    """Return the fields of a `@frozen` class that JSON can set.
+
+    Fields with `repr=False` are the program's own, and left out.
+    """
     found = [_field(cls, each) for each in fields(cls) if each.repr]
-    return Shape(found, dict.fromkeys(name for each in found for name in each.names))
+    names: dict[str, None] = {}
+    for each in found:
+        names |= dict.fromkeys(each.names)
+    return Shape(found, names)
 
 
 def _field(cls: type[Any], field: Any) -> FieldShape:
@@ -147,31 +166,33 @@ def _field(cls: type[Any], field: Any) -> FieldShape:
     if issubclass(cls, Renamed):
         name = cls.__json_name__(name)
     notes: Sequence[Any] = ()
+    # A `Plain` belongs to the type; other notes belong to the field.
     if get_origin(kind) is Annotated and not isinstance(kind.__metadata__[0], Plain):
         kind, *notes = get_args(kind)
     aliases = next((note for note in notes if isinstance(note, Aliases)), ())
+    has_default = field.default is not MISSING or field.default_factory is not MISSING
     return FieldShape(
         field.name,
         (name, *aliases),
         kind,
-        is_required=field.default is MISSING and field.default_factory is MISSING,
+        is_required=not has_default,
         is_lenient=OR_DEFAULT in notes,
     )
 
 
 def camel_case(name: str) -> str:
-    """The name in camel case: `threadId` for `thread_id`."""
+    """Return the name in camel case: `threadId` for `thread_id`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
 
 def alternatives(kind: Kind) -> tuple[Kind, ...]:
-    """The types of a union except for None; any other type alone."""
+    """Return the types of a union without None; for any other type, itself alone."""
     return tuple(each for each in members_of(kind) if each is not NoneType)
 
 
 def members_of(kind: Kind) -> tuple[Kind, ...]:
-    """The types of a union, None included; any other type alone."""
+    """Return the types of a union, None included; for any other type, itself alone."""
     # `X | Literal[…]` is a `typing.Union`, not a `UnionType`.
     if isinstance(kind, UnionType) or get_origin(kind) is Union:
         return get_args(kind)
@@ -179,7 +200,7 @@ def members_of(kind: Kind) -> tuple[Kind, ...]:
 
 
 def form(kind: Kind) -> Form:
-    """The form of the values of a type that is no union."""
+    """Return the form of the values of a type that is no union."""
     origin = get_origin(kind)
     if origin is None:
         if isinstance(kind, type) and _has_fields(kind):
@@ -195,16 +216,16 @@ def form(kind: Kind) -> Form:
 
 
 class Tag(NamedTuple):
-    """The field that tells a class from the others of a union."""
+    """The field by which the classes of a union are told apart."""
 
     name: str
-    """The name in JSON."""
+    """The name of the field in JSON."""
     values: Sequence[str]
-    """Its values in this class."""
+    """The values that the field has in objects of this class."""
 
 
 def tag_of(cls: type[Any]) -> Tag | None:
-    """The first required field of a `@frozen` class that has fixed values; None if there is none."""
+    """Return the first required field of a class that has fixed values; None if there is none."""
     if issubclass(cls, Declares):
         return None
     for each in shape(cls).fields:
@@ -218,7 +239,7 @@ def _has_fields(cls: type[Any]) -> bool:
 
 
 def plain(kind: Kind) -> Plain:
-    """The description of a type without members and choices."""
+    """Return the description of a type whose form is `plain`."""
     found = _PYTHON.get(kind)
     if found is None:
         (found,) = kind.__metadata__
@@ -226,7 +247,10 @@ def plain(kind: Kind) -> Plain:
 
 
 def kind_at(kind: Kind, name: str) -> "Kind | None":
-    """The type that values of a type have under a name; None for an unknown field."""
+    """Return the type of the value that objects of a type have under a name.
+
+    Returns None if no type of the union has such a field.
+    """
     for each in alternatives(kind):
         match form(each):
             case "fields":
@@ -235,7 +259,7 @@ def kind_at(kind: Kind, name: str) -> "Kind | None":
                     return found
             case "mapping":
                 return get_args(each)[1]
-            case "array" | "plain" if _takes_all(each):
+            case "array" | "plain" if _takes_anything(each):
                 return Any
             case _:
                 pass
@@ -251,12 +275,13 @@ def _kind_of_field(cls: type[Any], name: str) -> "Kind | None":
     return None
 
 
-def _takes_all(kind: Kind) -> bool:
+def _takes_anything(kind: Kind) -> bool:
+    """True for `Any`, and for a list of `Any`."""
     return kind is Any or get_args(kind)[:1] == (Any,)
 
 
 def known_names(kind: Kind) -> list[str]:
-    """The names of the fields of a type, without those that users choose."""
+    """Return the names of the fields of a type, except names that users choose."""
     names: list[str] = []
     for each in alternatives(kind):
         if form(each) == "fields":
@@ -271,15 +296,20 @@ def _names(cls: type[Any]) -> Collection[str]:
 
 
 def choices(kind: Kind) -> Iterator[object]:
-    """The values that the `Literal`s of a type name."""
+    """Yield the values of all `Literal`s in a type."""
     for each in alternatives(kind):
         if form(each) == "choice":
             yield from get_args(each)
 
 
 def expected(kind: Kind, an_object: str = "an object") -> str:
-    """The type in words: `a string`. `an_object`: the words for an object."""
-    return " or ".join(_in_words(each, an_object) for each in alternatives(kind))
+    """Return the type in words: `a string or an array`.
+
+    Args:
+        an_object: the words for an object, such as `a table` in TOML.
+    """
+    described = [_in_words(each, an_object) for each in alternatives(kind)]
+    return " or ".join(described)
 
 
 def _in_words(kind: Kind, an_object: str) -> str:

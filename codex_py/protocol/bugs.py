@@ -1,5 +1,4 @@
-"""Unexpected exceptions: a line about one, and the event that carries its traceback to the log.
-LIGHT."""
+"""Describes unexpected exceptions: in a line for users, and in an event for the log. LIGHT."""
 
 import traceback
 from collections.abc import Callable
@@ -10,15 +9,19 @@ from codex_py.protocol.events import BugFound
 from codex_py.protocol.messages import replace_surrogates
 
 _MAX_CHARS: Final = 1_000
+"""The length of the longest description."""
 
 
 def bug_line(error: BaseException) -> str:
-    """One bounded line for users and models. It names any exception, even one whose `repr`
-    raises."""
+    """Return a line of bounded length about an exception, for users and models.
+
+    It never raises, even if the `repr` of the exception does.
+    """
     return f"internal error: {_described(error)}"
 
 
 def bug_found(error: BaseException) -> BugFound:
+    """Return the event that brings an exception and its traceback to the log."""
     trace = "".join(traceback.format_exception(error))
     return BugFound(_described(error), replace_surrogates(trace))
 
@@ -26,14 +29,15 @@ def bug_found(error: BaseException) -> BugFound:
 def _described(error: BaseException) -> str:
     cause = single_error(error)
     texts = [text_of(cause, repr), *_notes(cause)]
-    described = " ".join("; ".join(texts).split())
+    words = "; ".join(texts).split()
+    described = " ".join(words)
     if len(described) > _MAX_CHARS:
         described = f"{described[:_MAX_CHARS]}…"
     return described
 
 
 def _notes(error: BaseException) -> list[str]:
-    """The notes of an exception, such as the place where it was raised."""
+    """Return the notes of an exception, which may say where it was raised."""
     notes: object = getattr(error, "__notes__", None)
     if not isinstance(notes, list):
         return []
@@ -44,7 +48,11 @@ def _notes(error: BaseException) -> list[str]:
 def text_of(
     error: BaseException, describe: Callable[[BaseException], str] = str
 ) -> str:
-    """The text of an exception; the name of its class if the text is empty or `describe` raises."""
+    """Return the text of an exception, or the name of its class if it has none.
+
+    Args:
+        describe: makes the text; if it raises, there is no text.
+    """
     try:
         text = replace_surrogates(describe(error))
     except Exception:  # noqa: BLE001 - the method belongs to a foreign exception class

@@ -1,4 +1,4 @@
-"""The hosts that commands may reach, from permission profiles and other settings. LIGHT."""
+"""Holds the rules for the hosts that commands may reach. LIGHT."""
 
 from dataclasses import replace
 
@@ -7,30 +7,31 @@ from codex_py.protocol.frozen import frozen
 
 @frozen
 class DomainRules:
-    """Patterns as `protocol.hosts.pattern` returns them. Hosts need a pattern that allows them;
-    denials win."""
+    """The hosts that commands may reach, from permission profiles and other settings.
+
+    A host is allowed if a pattern of `allow` matches it, and none of `deny` does. All patterns have
+    the form that `protocol.hosts.pattern` returns.
+    """
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
-    """The patterns of `allow` that commands without network access may reach, too."""
+    """Those patterns of `allow` that also hold for commands without network access."""
     is_limited: bool = False
-    """True: allow only requests that change nothing, GET, HEAD and OPTIONS, and no encrypted
-    connections."""
+    """True: allow only requests that change nothing (GET, HEAD, OPTIONS), and only unencrypted."""
     allows_local: bool = False
-    """An allowed name may have an address of this machine or of a private network."""
+    """True: an allowed name may have an address of this machine or of a private network."""
     is_required: bool = False
     """True: the rules are the administrator's, and hold outside of the sandbox too."""
     is_closed: bool = False
     """True: the user cannot allow more hosts."""
     may_be_unenforced: bool = False
-    """Commands have the whole network where no sandbox backend can restrict it."""
+    """True: if no sandbox backend can restrict the network, commands have all of it."""
 
     def plus(
         self, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()
     ) -> "DomainRules":
-        return replace(
-            self,
-            allow=tuple(dict.fromkeys((*self.allow, *allow))),
-            deny=tuple(dict.fromkeys((*self.deny, *deny))),
-        )
+        """Return the rules with further patterns, each pattern once."""
+        all_allowed = dict.fromkeys((*self.allow, *allow))
+        all_denied = dict.fromkeys((*self.deny, *deny))
+        return replace(self, allow=tuple(all_allowed), deny=tuple(all_denied))

@@ -1,4 +1,4 @@
-"""Writes the JSON Schema of a type from the annotations by which `checked` reads its values."""
+"""Writes the JSON Schema of a type from its annotations, by which `checked` reads its values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -21,22 +21,22 @@ _TYPES: Final[Mapping[str, JsonObject]] = {
     "number": {"type": "number"},
     "null": {"type": "null"},
 }
-"""The schemas of Python's own types; any other plain type says its rule in words."""
+"""The schemas of Python's own types. That of any other plain type describes its rule in words."""
 
 
 def schema_of_class(cls: type[Any]) -> JsonObject:
-    """The schema of the objects that a `@frozen` class is read from."""
+    """Return the schema of the JSON objects from which a `@frozen` class is read."""
     return SchemaWriter().of_fields(cls)
 
 
 class SchemaWriter:
     """Writes the schemas of `@frozen` classes and of the types of their fields.
 
-    A subclass may write other classes, or say more about plain types.
+    A subclass may override methods, to write other classes or to say more about plain types.
     """
 
     def of_type(self, kind: Kind) -> JsonObject:
-        """The schema of the values of a type, or of a union."""
+        """Return the schema of the values of a type, which may be a union."""
         options = self.members(kind)
         if len(options) > 1:
             return {"anyOf": [self.of_type(each) for each in options]}
@@ -44,7 +44,8 @@ class SchemaWriter:
             case "fields":
                 return self.of_fields(kind)
             case "mapping":
-                entry = self.of_type(get_args(kind)[1])
+                _, entry_kind = get_args(kind)
+                entry = self.of_type(entry_kind)
                 return {"type": "object", "additionalProperties": entry or True}
             case "array":
                 return {"type": "array", "items": self.of_type(get_args(kind)[0])}
@@ -54,18 +55,18 @@ class SchemaWriter:
                 return self.of_plain(kind)
 
     def members(self, kind: Kind) -> Sequence[Kind]:
-        """The types of a union that values can have; any other type alone."""
+        """Return the types of a union that values can have; for any other type, itself alone."""
         return members_of(kind)
 
     def of_fields(self, cls: type[Any]) -> JsonObject:
-        """The schema of the objects that a class is read from."""
+        """Return the schema of the JSON objects from which a class is read."""
         known = shape(cls)
         defaults = {each.name: each.default for each in fields(cls)}
         properties: JsonObject = {}
         for field in known.fields:
             schema = self.of_type(field.kind)
             default = defaults[field.name]
-            # Other defaults are made anew for each object.
+            # Leave out defaults of other types, which are made anew for each object.
             if isinstance(default, str | int | float):
                 schema["default"] = default
             properties[field.names[0]] = schema
@@ -76,7 +77,7 @@ class SchemaWriter:
         return schema | {"additionalProperties": False}
 
     def of_plain(self, kind: Kind) -> JsonObject:
-        """The schema of a type without members and choices."""
+        """Return the schema of a type without members and choices."""
         described = plain(kind)
         if object in described.types:
             return {}

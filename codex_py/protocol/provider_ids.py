@@ -1,6 +1,7 @@
-"""The ids of the providers that need no table in the configuration. LIGHT.
+"""Lists the ids of the providers that need no table in the configuration. LIGHT.
 
-`model/providers.toml` has their settings. The configuration uses the ids to read `provider/model`.
+`model/providers.toml` has their settings. By these ids, the configuration recognizes the form
+`provider/model`.
 """
 
 from typing import Final

@@ -1,16 +1,12 @@
-"""Times and how long something took, in words."""
+"""Writes ages and durations in words."""
 
 from datetime import UTC, datetime
 
 
 def age(time: datetime) -> str:
-    """The age of a time in words: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    """Return how long ago a time was, in words: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
     seconds = int((datetime.now(UTC) - time).total_seconds())
-    lengths = {
-        "d": 86_400,
-        "h": 3_600,
-        "min": 60,
-    }
+    lengths = {"d": 86_400, "h": 3_600, "min": 60}
     for unit, length in lengths.items():
         if seconds >= length:
             return f"{seconds // length} {unit} ago"
@@ -18,7 +14,7 @@ def age(time: datetime) -> str:
 
 
 def took(milliseconds: int) -> str:
-    """A duration in words: `<1s`, `1.2s`, `42s`, `3m 05s`."""
+    """Return how long something took, in words: `<1s`, `1.2s`, `42s`, `3m 05s`."""
     if milliseconds < 1000:
         return "<1s"
     if milliseconds < 10_000 and milliseconds % 1000:
@@ -27,7 +23,7 @@ def took(milliseconds: int) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A duration in words: `42s`, `3m 05s`, `1h 02m`."""
+    """Return a whole number of seconds in words: `42s`, `3m 05s`, `1h 02m`."""
     minutes, seconds = divmod(seconds, 60)
     if not minutes:
         return f"{seconds}s"

@@ -9,7 +9,7 @@ from codex_py.protocol.patched_file import PatchedFile
 
 
 class Evidence(NamedTuple):
-    """The facts that tell who changed files between two copies, the earlier of which comes first."""
+    """The facts that tell who changed files between two copies. Pairs begin with the earlier copy."""
 
     has_run: bool
     """True if anything of the session ran between the copies."""

@@ -1,6 +1,6 @@
-"""The numbers of system calls, by architecture.
+"""Knows the numbers of system calls on each architecture.
 
-They never change; those above 423 are the same everywhere.
+A number never changes. Those above 423 are the same on all architectures.
 https://github.com/torvalds/linux/blob/master/scripts/syscall.tbl
 """
 
@@ -26,20 +26,25 @@ mount_setattr 442, quotactl_fd 443, landlock_create_ruleset 444, landlock_add_ru
 landlock_restrict_self 446, fchmodat2 452, setxattrat 463, removexattrat 466, open_tree_attr 467,
 file_setattr 469
 """
-"""Each entry has the name, the number on x86-64, and the number on the architectures with the
-generic table, if it differs; `-` if those lack the older form of a call."""
+"""An entry has a name, the number on x86-64, and that on architectures with the generic table.
+
+The last is left out if both are the same. It is `-` for an older form of a call, which those
+architectures do not have.
+"""
 MACHINES = {"x86_64": 1, "aarch64": 2, "riscv64": 2}
 """The column of the table for each machine name from `uname`."""
 
 
 def numbers_on(machine: str) -> dict[str, int]:
-    """The numbers by name; empty if the machine is not one of `MACHINES`."""
+    """Return the numbers by name; none if the machine is not one of `MACHINES`."""
     numbers: dict[str, int] = {}
     if machine not in MACHINES:
         return numbers
+    column = MACHINES[machine]
     for entry in _TABLE.split(","):
         row = entry.split()
-        number = row[min(MACHINES[machine], len(row) - 1)]
+        last_column = len(row) - 1
+        number = row[min(column, last_column)]
         if number != "-":
             numbers[row[0]] = int(number)
     return numbers

@@ -1,22 +1,23 @@
 """Quotes a command line as one line of text, as Codex does.
 
-Codex uses the Rust crate `shlex`, whose rules differ from Python's module of that name: a backslash
-never stands between single quotes, where fish would interpret it; `$`, a backtick, `!` and `^`
-never stand between double quotes.
+Codex uses the Rust crate `shlex`, whose rules differ from those of Python's module `shlex`. Between
+single quotes, it writes no backslash, which fish would interpret. Between double quotes, it writes
+no `$`, backtick, `!` or `^`. So one word may have several parts with different quotes.
 """
 
 import re
 from collections.abc import Iterable
 
 _UNQUOTED = re.compile(r"[+\-./:@\]_0-9A-Za-z]+")
-# Both patterns match everywhere. A caret is safe only right after an opening single quote.
 _SINGLE = re.compile(r"\^?[^'^\\]*")
+"""A part that may stand between single quotes. A caret is safe only right after the opening one."""
 _DOUBLE = re.compile(r"[^`$!^]*")
+"""A part that may stand between double quotes. At any place, one of both is not empty."""
 _ESCAPED_IN_DOUBLE = re.compile(r'(["\\])')
 
 
 def quote_argv(argv: Iterable[str]) -> str:
-    """The words, quoted where needed and joined by spaces. A shell reads the line back as `argv`."""
+    """Join the words by spaces, and quote those that need it. A shell reads the line as `argv`."""
     return " ".join(map(_quote, argv))
 
 
@@ -26,17 +27,21 @@ def _quote(word: str) -> str:
     parts: list[str] = []
     start = 0
     while start < len(word):
-        single, double = (
-            found.group()
-            for each in (_SINGLE, _DOUBLE)
-            if (found := each.match(word, start))
-        )
-        part = max(single, double, key=len)
-        start += len(part)
-        if _UNQUOTED.fullmatch(part):
-            parts.append(part)
-        elif part is single:
-            parts.append(f"'{part}'")
+        single = _part_at(start, word, _SINGLE)
+        double = _part_at(start, word, _DOUBLE)
+        longest = max(single, double, key=len)
+        start += len(longest)
+        if _UNQUOTED.fullmatch(longest):
+            parts.append(longest)
+        elif longest == single:
+            parts.append(f"'{single}'")
         else:
-            parts.append('"' + _ESCAPED_IN_DOUBLE.sub(r"\\\1", part) + '"')
+            escaped = _ESCAPED_IN_DOUBLE.sub(r"\\\1", double)
+            parts.append(f'"{escaped}"')
     return "".join(parts)
+
+
+def _part_at(start: int, word: str, pattern: re.Pattern[str]) -> str:
+    found = pattern.match(word, start)
+    assert found is not None, "the pattern also matches nothing"
+    return found[0]

@@ -8,7 +8,7 @@ _HEADING: Final = re.compile(r"\*\*([^*\n]+)\*\*")
 _UNFINISHED: Final = re.compile(
     r"(?:^#{1,6}[ \t]*|(?<=[\s(])[*_~`]+|!?\[[^\]\n]*\]\([^)\s]*)\Z", re.MULTILINE
 )
-"""A mark at the end of the text of which the rest has not arrived: of a heading, bold text, a link."""
+"""A mark at the end of the text whose rest has not arrived: of a heading, of bold text, of a link."""
 _MARKS: Final = re.compile(r"^#{1,6} +|(\*\*|`)(?=\S)(.+?)(?<=\S)\1", re.MULTILINE)
 """The marks of a heading, or those around bold text or code."""
 _PAIRS: Final = ("`", "**", "~~")

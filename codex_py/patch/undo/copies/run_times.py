@@ -1,4 +1,4 @@
-"""Tells who may have changed a file last, from the times in which the session's calls and hooks ran.
+"""Tells who may have changed a file last, by the times in which the session's calls and hooks ran.
 
 These times are compared with `st_ctime`, which nobody can set. They are read from the clock of the
 file system, which may differ from the machine's: a new file without a name has its current time.
@@ -42,7 +42,8 @@ class RunTimes:
 
     Args:
         root: all files are below it.
-        folder_times: tells when folders were changed, except by the sandbox itself around a command.
+        folder_times: tells when folders were changed, without the sandbox's own changes around a
+            command.
     """
 
     def __init__(self, root: Path, folder_times: FolderTimes | None = None) -> None:
@@ -126,7 +127,7 @@ class RunTimes:
         return Author.ANOTHER
 
     def _spans_until(self, until_ns: int) -> list[_Span]:
-        """Return the times that have ended, and the one that goes on, as if it ended at `until_ns`."""
+        """Return all times, of which the one that goes on ends at `until_ns`."""
         spans = [*self._spans]
         if self._began_ns is not None:
             spans.append(_Span(self._began_ns, until_ns))
