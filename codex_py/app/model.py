@@ -14,7 +14,6 @@ import httpx
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
-from codex_py.app.providers.set_keys import advice
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.declared.section import is_set
@@ -203,6 +202,8 @@ def provider_key(
     except ModelError as error:
         if error.code != "missing_key" or provider.id != "openai":
             raise
+        from codex_py.app.providers.set_keys import advice  # 1 ms
+
         with_advice = f"{error} {advice(config, environment)}".rstrip()
         raise ModelError(
             with_advice, code=error.code, exit_code=error.exit_code

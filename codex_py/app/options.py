@@ -1,6 +1,7 @@
 """The options and the setup with which a session is opened. LIGHT."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
@@ -158,3 +159,14 @@ class SessionSetup:
     of features have one."""
     open_child: OpenChild | None = None
     """Opens a child session of this one. None before there is a thread."""
+
+    def unwritable_folders(self) -> Sequence[Path]:
+        """Return the writable roots of the policy that the user has no permission to change.
+
+        Roots that do not exist are left out.
+        """
+        policy = self.config.sandbox_policy(self.options.add_dirs)
+        if policy.mode != "workspace-write":
+            return ()
+        roots = [root for root in policy.writable_roots if root.is_dir()]
+        return [root for root in roots if not os.access(root, os.W_OK)]

@@ -1,7 +1,7 @@
 """`[otel]`, through the real program and with a collector that reads what is exported.
 
-Tests `app/features/otel/export.py`, `app/features/otel/settings.py` and
-`app/features/otel/spans.py`.
+Tests `app/features/otel/export.py`, `app/features/otel/feature.py`,
+`app/features/otel/settings.py` and `app/features/otel/spans.py`.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.otel import settings
+from codex_py.app.features.otel import feature
 from codex_py.config.declared.features import Otel
 from codex_py.errors import ConfigError
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
@@ -303,11 +303,17 @@ def test_a_wrong_exporter_stops_the_start(
 def test_without_the_packages_one_sentence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settings, "find_spec", dict[str, object]().get)
-    exporter = {"otlp-http": {"endpoint": "http://x", "protocol": "json"}}
+    monkeypatch.setattr(feature, "find_spec", dict[str, object]().get)
     with pytest.raises(ConfigError, match=r"pip install 'codex-py-agent\[otel\]'"):
-        settings.has_exporter(Otel({"exporter": exporter}))
-    assert not settings.has_exporter(Otel({"exporter": "none"}))
+        feature.require_packages()
+
+
+def test_only_an_exporter_turns_the_export_on() -> None:
+    exporter = {"otlp-http": {"endpoint": "http://x", "protocol": "json"}}
+    assert Otel({"exporter": exporter}).has_exporter
+    assert Otel({"metrics_exporter": exporter}).has_exporter
+    assert not Otel({"exporter": "none", "environment": "dev"}).has_exporter
+    assert not Otel({}).has_exporter
 
 
 def test_nothing_of_it_is_loaded_without_the_table(place: Workplace) -> None:

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from codex_py.app.features.unwritable import unwritable_folders
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.protocol.extension import Extension, Feature, Thread
@@ -22,7 +21,7 @@ def sandbox_check(setup: SessionSetup) -> Feature:
         @asynccontextmanager
         async def around_session() -> AsyncGenerator[None]:
             await asyncio.to_thread(_try_command, setup)
-            for folder in unwritable_folders(setup):
+            for folder in setup.unwritable_folders():
                 text = f"{folder} cannot be written to: commands change nothing in it"
                 thread.warn(text)
             yield

@@ -6,8 +6,6 @@ Each feature is one line here, and is loaded only if it is on.
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from codex_py.app.features.otel.settings import has_exporter
-from codex_py.app.features.unwritable import unwritable_folders
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.declared.section import raw
@@ -74,7 +72,7 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     # Codex has no such switch: only a review switches skills off.
     may_have_skills = raw(switches).get("skills") is not False
     skills = may_have_skills and skill_folders(config, setup.environment)
-    sandbox_check = config.files.denies or domains or unwritable_folders(setup)
+    sandbox_check = config.files.denies or domains or setup.unwritable_folders()
     return (
         (
             sandbox_check and is_top,
@@ -85,8 +83,8 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
         (settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
         # These two are around all others: they see each call from its start to its end.
         (
-            has_exporter(settings.otel),
-            "codex_py.app.features.otel.spans:Telemetry",
+            settings.otel.has_exporter,
+            "codex_py.app.features.otel.feature:telemetry",
         ),
         (options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
         # Around all features that may change files.

@@ -254,3 +254,8 @@ class Otel(Section):
         "The exporter of metrics."
     )
     others: Mapping[str, Any] = rest(harmless=())
+
+    @property
+    def has_exporter(self) -> bool:
+        exporters = (self.exporter, self.trace_exporter, self.metrics_exporter)
+        return any(exporter not in {None, "none"} for exporter in exporters)

@@ -23,9 +23,7 @@ from codex_py.app.settings import configured_choices
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.json_lines import JsonLines
-from codex_py.frontends.exec.output_file import OutputFile
 from codex_py.frontends.exec.program import ExecProgram
 from codex_py.frontends.worktrees import enter_worktree
 from codex_py.protocol import event_items, events
@@ -116,8 +114,8 @@ class ExecRun:
         """Makes the text of the bundle from the exit code; the session gives it."""
         if arguments.bundle is not None:
             # The bundle of an earlier run must not be taken for this run's.
-            self._bundle_file = OutputFile(
-                Path(arguments.bundle), program.root, "the bundle", empty=True
+            self._bundle_file = program.output_file(
+                arguments.bundle, "the bundle", empty=True
             )
         self._elicitor = self._written_answers()
         self._human: HumanText | None = None
@@ -138,6 +136,8 @@ class ExecRun:
         file = self._program.arguments.answers
         if file is None:
             return None
+        from codex_py.frontends.exec.answers import Answers  # 1 ms
+
         return Answers(Path(file), self._warn_in_session)
 
     def run(self) -> int:

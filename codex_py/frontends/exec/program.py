@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codex_py.app.features.output_schema import load_schema
 from codex_py.command_line.approvals import configured_suspension, without_key
@@ -13,10 +13,12 @@ from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError
-from codex_py.frontends.exec.output_file import OutputFile
 from codex_py.frontends.worktrees import in_folder_of_session, names_folder
 from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import printable
+
+if TYPE_CHECKING:
+    from codex_py.frontends.exec.output_file import OutputFile
 
 
 class ExecProgram:
@@ -57,10 +59,11 @@ class ExecProgram:
         self.schema = None
         if arguments.output_schema is not None:
             self.schema = load_schema(Path(arguments.output_schema))
-        self._message_file = None
+        self._message_file: OutputFile | None = None
         if arguments.output_last_message is not None:
-            path = Path(arguments.output_last_message)
-            self._message_file = OutputFile(path, self.root, "the last message")
+            self._message_file = self.output_file(
+                arguments.output_last_message, "the last message"
+            )
         self.stdout = OutputStream(1)
         self.stderr = stderr
         self.interruption = Interruption()
@@ -69,6 +72,12 @@ class ExecProgram:
     def root(self) -> Path:
         """The folder of the project, or else the working folder."""
         return self.config.project_root or self.config.cwd
+
+    def output_file(self, name: str, what: str, *, empty: bool = False) -> "OutputFile":
+        """Open a file for a result; see `OutputFile`."""
+        from codex_py.frontends.exec.output_file import OutputFile  # 1 ms
+
+        return OutputFile(Path(name), self.root, what, empty=empty)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run the work in an event loop. A signal or a failure of standard output ends it.

@@ -1,11 +1,10 @@
-"""`[otel]`: the OpenTelemetry collectors that receive data about sessions. LIGHT.
+"""`[otel]`: the OpenTelemetry collectors that receive data about sessions.
 
 An exporter is contacted only if the user or the administrator names it: no project sets a key of
 `[otel]`.
 """
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import Final, Literal, TypeAlias
 
 from codex_py.app.options import SessionSetup
@@ -22,7 +21,6 @@ from codex_py.config.declared.section import raw
 from codex_py.config.mcp import url_problem
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
-from codex_py.version import DISTRIBUTION
 
 _SIGNALS: Final = {
     "exporter": "logs",
@@ -30,13 +28,6 @@ _SIGNALS: Final = {
     "metrics_exporter": "metrics",
 }
 """The kind of signal that each key of `[otel]` configures."""
-_PACKAGES: Final = (
-    "requests",
-    "google",
-    "google.protobuf",
-    "opentelemetry",
-    "opentelemetry.sdk",
-)
 _TLS: Final = {
     "ca-certificate": "certificate_file",
     "client-certificate": "client_certificate_file",
@@ -59,21 +50,6 @@ class Exporter:
     headers: Mapping[str, str]
     certificates: Mapping[str, str]
     """Paths of files, by the parameter of the SDK's exporters that takes each."""
-
-
-def has_exporter(otel: Otel) -> bool:
-    """True if `[otel]` asks for an export.
-
-    Raises:
-        ConfigError: the packages of the extra are not installed.
-    """
-    configured = _configured(otel).values()
-    if all(exporter in {None, "none"} for exporter in configured):
-        return False
-    if any(find_spec(package) is None for package in _PACKAGES):
-        text = f"`[otel]` needs OpenTelemetry: pip install '{DISTRIBUTION}[otel]'"
-        raise ConfigError(text, key=("otel",))
-    return True
 
 
 def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
