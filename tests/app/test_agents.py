@@ -1,7 +1,7 @@
 """Subagents through a session. Source of shapes and texts: Codex 0.169, `multi_agent_v1`.
 
-Tests `app/features/agents/children.py`, `app/features/agents/feature.py` and
-`tools/agents.py`.
+Tests `app/features/agents/agent_registry.py`, `app/features/agents/children.py`,
+`app/features/agents/feature.py` and `tools/agents.py`.
 """
 
 import asyncio
