@@ -18,6 +18,7 @@ def instruction_text(name: str) -> str:
     such file.
     """
     paths = [folder / name for folder in _FOLDERS]
+    existing = [path for path in paths if path.is_file()]
     # If there is no such file, the error names the last path.
-    path = next((each for each in paths if each.is_file()), paths[-1])
+    path, *_ = existing or paths[-1:]
     return path.read_text(encoding="utf-8").removesuffix("\n")

@@ -19,7 +19,7 @@ def without_code(text: str) -> str:
         fence = re.match(_FENCE, line)
         if open_fence:
             lines.append("")
-            if fence and fence[1].startswith(open_fence) and not fence[2].strip():
+            if fence and _ends_block(fence, open_fence):
                 open_fence = ""
         elif fence:
             lines.append("")
@@ -27,3 +27,8 @@ def without_code(text: str) -> str:
         else:
             lines.append(re.sub(_SPAN, " ", line))
     return "\n".join(lines)
+
+
+def _ends_block(fence: re.Match[str], open_fence: str) -> bool:
+    is_long_enough = fence[1].startswith(open_fence)
+    return is_long_enough and not fence[2].strip()

@@ -31,8 +31,12 @@ def item_events(
             return []
         case WebSearchCall():
             action = item.action or {}
-            query = str(action.get("query") or action.get("url") or "")
-            search = WebSearch(id=next_id(), query=query, action=item.action)
+            query = action.get("query") or action.get("url") or ""
+            search = WebSearch(
+                id=next_id(),
+                query=str(query),
+                action=item.action,
+            )
             return [ItemStarted(search), ItemCompleted(search)]
         case _:
             return []

@@ -38,13 +38,15 @@ def _is_report(event: JsonObject) -> bool:
     """
     kind = text_field(event, "type")
     names = (kind, text_field(event, "object"))
-    if event.get("error") or any(map(_ERROR_NAME.search, names)):
+    is_named_error = any(map(_ERROR_NAME.search, names))
+    if event.get("error") or is_named_error:
         return True
     if not server_error(event).message:
         return False
     if is_known_failure(event):
         return True
-    return not kind and bool(event.get("detail") or event.get("errors"))
+    in_error_field = event.get("detail") or event.get("errors")
+    return not kind and bool(in_error_field)
 
 
 def no_answer(

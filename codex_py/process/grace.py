@@ -34,7 +34,8 @@ class OutputGrace:
 
     def extend(self) -> None:
         """Note that some output has come, so that more is waited for."""
-        self._quiet_end_s = min(self._loop.time() + _QUIET_S, self._end_s)
+        quiet_end_s = self._loop.time() + _QUIET_S
+        self._quiet_end_s = min(quiet_end_s, self._end_s)
 
     def cancel(self) -> None:
         """End the wait without calling `is_over`."""

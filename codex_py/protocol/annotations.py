@@ -166,10 +166,15 @@ def _field(cls: type[Any], field: Any) -> FieldShape:
     if issubclass(cls, Renamed):
         name = cls.__json_name__(name)
     notes: Sequence[Any] = ()
-    # A `Plain` belongs to the type; other notes belong to the field.
-    if get_origin(kind) is Annotated and not isinstance(kind.__metadata__[0], Plain):
-        kind, *notes = get_args(kind)
-    aliases = next((note for note in notes if isinstance(note, Aliases)), ())
+    if get_origin(kind) is Annotated:
+        first_note, *_ = kind.__metadata__
+        # A `Plain` belongs to the type; other notes belong to the field.
+        if not isinstance(first_note, Plain):
+            kind, *notes = get_args(kind)
+    aliases: Sequence[str] = ()
+    for note in notes:
+        if isinstance(note, Aliases):
+            aliases = note
     has_default = field.default is not MISSING or field.default_factory is not MISSING
     return FieldShape(
         field.name,

@@ -48,7 +48,8 @@ class SchemaWriter:
                 entry = self.of_type(entry_kind)
                 return {"type": "object", "additionalProperties": entry or True}
             case "array":
-                return {"type": "array", "items": self.of_type(get_args(kind)[0])}
+                entry_kind, *_ = get_args(kind)
+                return {"type": "array", "items": self.of_type(entry_kind)}
             case "choice":
                 return _choice_schema(get_args(kind))
             case "plain":

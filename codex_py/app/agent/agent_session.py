@@ -194,17 +194,13 @@ class AgentSession:
         tell: Tell,
     ) -> Result[Any]:
         """See `Agent.run`."""
-        if self._run is not None and self._run.is_ending:
-            await asyncio.wait([self._run.task])
-        if self._run is not None:
-            raise RuntimeError(
-                "a turn of this agent runs; wait for its end, or `steer` it"
-            )
+        await self._require_no_turn()
         run = _Run()
         self._run = run
         seen: list[Event] = []
 
         def listen(event: Event) -> None:
+            # Events without a type only show progress.
             if event.type is not None:
                 seen.append(event)
             tell(event)
@@ -274,6 +270,18 @@ class AgentSession:
         if self.is_closed:
             raise RuntimeError("the agent is closed")
 
+    async def _require_no_turn(self) -> None:
+        """Wait for the end of a turn that was interrupted.
+
+        Raises a `RuntimeError` if another turn runs.
+        """
+        if self._run is not None and self._run.is_ending:
+            await asyncio.wait([self._run.task])
+        if self._run is not None:
+            raise RuntimeError(
+                "a turn of this agent runs; wait for its end, or `steer` it"
+            )
+
     async def _opened(self) -> Session:
         """Return the session. If it is not open in this loop, open it first.
 
@@ -341,12 +349,13 @@ def _result(
         except CodexError as wrong:
             error = wrong
     ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
+    items = [each.item for each in seen if isinstance(each, ItemCompleted)]
     return Result(
         text=text,
         output=output,
         usage=done.usage - tokens_before,
         diff=ends[-1].diff,
-        items=tuple(each.item for each in seen if isinstance(each, ItemCompleted)),
+        items=tuple(items),
         denied=done.denied,
         exit_code=done.exit_code if error is None else error.exit_code,
         error=error,

@@ -30,7 +30,8 @@ class OutputFile:
         self._what = what
         try:
             real_path(path.absolute(), root)
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+            self._fd = os.open(path, flags, 0o666)
             if empty:
                 self._empty()
         except OSError as error:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.app.features.output_schema import load_schema
 from codex_py.command_line.approvals import configured_suspension, without_key
@@ -19,6 +19,9 @@ from codex_py.streams.terminal import printable
 
 if TYPE_CHECKING:
     from codex_py.frontends.exec.output_file import OutputFile
+
+_Work: TypeAlias = Callable[[], Coroutine[Any, Any, int]]
+"""The work of a command, which returns its exit code."""
 
 
 class ExecProgram:
@@ -79,7 +82,7 @@ class ExecProgram:
 
         return OutputFile(Path(name), self.root, what, empty=empty)
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    def run(self, work: _Work) -> int:
         """Run the work in an event loop. A signal or a failure of standard output ends it.
 
         Returns the exit code of the command.
@@ -89,7 +92,7 @@ class ExecProgram:
         """
         return asyncio.run(self._supervised(work))
 
-    async def _supervised(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    async def _supervised(self, work: _Work) -> int:
         self.stdout.on_failure = self.interruption.cancel
         try:
             code = await self.interruption.run(work())
@@ -121,7 +124,8 @@ class ExecProgram:
         Raises:
             CodexError: the file of `-o` cannot be written. The message is on standard output then.
         """
-        is_shown = self.arguments.json or (os.isatty(1) and os.isatty(2))
+        is_on_screen = os.isatty(1) and os.isatty(2)
+        is_shown = self.arguments.json or is_on_screen
         if message is not None and not is_shown:
             # A terminal must not get control characters; a program gets the exact text.
             text = printable(message) if os.isatty(1) else message

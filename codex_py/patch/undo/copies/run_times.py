@@ -116,7 +116,8 @@ class RunTimes:
         for span in spans:
             if span.began_ns <= last.changed_ns <= span.ended_ns:
                 return Author.UNSURE if span.is_long else Author.SESSION
-        is_there = len(way) == len(path.relative_to(self._root).parts) + 1
+        depth = len(path.relative_to(self._root).parts)
+        is_there = len(way) == depth + 1
         if is_there and last is way[-1]:
             return Author.ANOTHER
         # Only the last change of a folder is known. The session may have changed the path in it
