@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast, get_args
 
 from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.events import AgentEvent, Event, FilesPatched, UsageReported
+
+_EVENTS: Final[tuple[type[Any], ...]] = get_args(Event)
 
 
 def event_data(event: Event) -> dict[str, Any] | None:
@@ -25,7 +27,12 @@ def event_json(event: Event) -> dict[str, Any]:
     >>> from codex_py import MessageDelta, event_json
     >>> event_json(MessageDelta("Hel"))
     {'type': 'message_delta', 'delta': 'Hel'}
+
+    Raises a `TypeError` for a value that is not an event.
     """
+    if not isinstance(event, _EVENTS):
+        kind = type(event).__name__
+        raise TypeError(f"`event_json` takes an event, not a value of the type {kind}")
     match event:
         case AgentEvent(thread_id=thread_id, event=inner):
             return {**event_json(inner), "thread_id": thread_id}

@@ -16,7 +16,7 @@ from codex_py.testing.events import (
     ev_message,
     sse,
 )
-from codex_py.testing.reply import Pause, RenderedReply, Reply
+from codex_py.testing.reply import Pause, RenderedReply, Reply, require_type
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.script import Script, ScriptedModel
 from codex_py.tools.threads import in_thread
@@ -36,6 +36,7 @@ class Call(NamedTuple):
 
 def call(name: str, /, **arguments: Any) -> Call:
     """Make a call of a tool, for a `FakeModel`: `call("exec_command", cmd="ls")`."""
+    require_type(name, str, "the name of a tool is a text")
     return Call(name, arguments)
 
 
@@ -93,6 +94,8 @@ class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
         """The events of a response. Each line is an item of it."""
         events = [ev_created()]
         for index, line in enumerate(lines):
+            rule = "a line of a response is a text or a call"
+            require_type(line, str | Call, rule)
             if isinstance(line, str):
                 events += ev_message(line, index=index, pieces=_PIECES)
             else:

@@ -51,6 +51,44 @@ class Reply:
     delay_s: float = 0.0
     """The wait after every write."""
 
+    def __post_init__(self) -> None:
+        """Check the fields. Raises a `TypeError` that names the first one of a wrong type."""
+        rule = "`events` of a reply is a list of parts"
+        require_type(self.events, Sequence, rule, but=str | bytes)
+        rule = "a part of a reply is an event, bytes or a `Pause`"
+        for part in self.events:
+            require_type(part, (Mapping, bytes, Pause), rule)
+        rule = "`headers` of a reply is a mapping of texts"
+        require_type(self.headers, Mapping, rule)
+        for header in self.headers.items():
+            for text in header:
+                require_type(text, str, "a header of a reply is a text")
+        require_type(self.body, bytes | None, "`body` of a reply is bytes or None")
+        require_type(self.status, int, "`status` of a reply is a number")
+        rule = "`write_bytes` of a reply is a number or None"
+        require_type(self.write_bytes, int | None, rule)
+        rule = "`delay_s` of a reply is a number of seconds"
+        require_type(self.delay_s, int | float, rule)
+
+
+def require_type(value: object, kind: Any, rule: str, *, but: Any = bool) -> None:
+    """Check a value that a test gives.
+
+    Args:
+        kind: the right types, as `isinstance` takes them.
+        rule: a clause that says what is right.
+        but: types that are wrong although they are of the right kind.
+
+    Raises:
+        TypeError: the type is wrong. The message has the rule and the type.
+    """
+    if isinstance(value, kind) and not isinstance(value, but):
+        return
+    name = type(value).__name__
+    if name[0] in "aeiou":
+        raise TypeError(f"{rule}, not an {name}")
+    raise TypeError(f"{rule}, not a {name}")
+
 
 class RenderedReply:
     """A reply that is already encoded, so that sending it takes no other work."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from codex_py.testing.apis import APIS, RESPONSES, Api
-from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
+from codex_py.testing.reply import Part, Pause, RenderedReply, Reply, require_type
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules import Refusal, Rules, prefix_problem
 from codex_py.testing.whole import whole_reply
@@ -201,6 +201,8 @@ class ScriptedModel:
             return RenderedReply(script)
         if isinstance(script, bytes):
             script = [script]
+        rule = "a reply is a list of events, bytes, a `Reply` or a function"
+        require_type(script, Sequence, rule, but=str)
         return RenderedReply(Reply(events=script))
 
 

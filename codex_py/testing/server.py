@@ -35,13 +35,15 @@ class ScriptedServer(ScriptedModel):
 
         Raises:
             OSError: the port is taken.
+            TypeError: a reply of the script is of a wrong type.
         """
+        # If the script is wrong, no socket is left open.
+        super().__init__(script, **options)
         self._connections: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self.port: int = self._listener.getsockname()[1]
         self.secret = str(self.port)
-        super().__init__(script, **options)
 
     @property
     def base_url(self) -> str:

@@ -116,3 +116,23 @@ def test_live_events_have_all_their_fields(
     }
     names |= {"AgentEvent": "message_delta", "ItemCompleted": "item.completed"}
     assert event_json(event) == {"type": names[type(event).__name__], **data}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (42, "int"),
+        (None, "NoneType"),
+        ("turn.started", "str"),
+        ({"type": "turn.started"}, "dict"),
+        ([events.TurnStarted()], "list"),
+        (events.TurnStarted, "type"),
+        (ITEMS[0], "AgentMessage"),
+        (events.AgentEvent("t", 42), "int"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_is_no_event_is_refused_in_a_sentence(value: Any, kind: str) -> None:
+    sentence = f"`event_json` takes an event, not a value of the type {kind}"
+    with pytest.raises(TypeError) as raised:
+        event_json(value)
+    assert str(raised.value) == sentence
