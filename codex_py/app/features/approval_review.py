@@ -60,8 +60,8 @@ class Verdict:
 class ApprovalReviewer:
     """Reviews the calls of a session and of its subagents.
 
-    The session at the top decides on all calls. So a model that starts subagents cannot choose the
-    user's prompts, the reviewer, or the number of reviews.
+    The session at the top decides on all calls. So a model that starts subagents cannot pass off
+    its own words as the user's, choose the reviewer, or get more reviews.
 
     Args:
         top: the reviewer of the session at the top; None for that session.

@@ -121,7 +121,8 @@ class BudgetFeature:
         prices = self._prices(provider, model)
         pairs = list(zip(self.meters, prices, strict=True))
         longest = max_output or _LONG_OUTPUT
-        if max_output is None and any(price.output for _, price in pairs):
+        counts_output = any(price.output for _, price in pairs)
+        if max_output is None and counts_output:
             longest = _longest_output(model)
         while True:
             self._check()
@@ -334,8 +335,8 @@ class _ThreadBudget:
     def _ahead(self) -> Sequence[Usage]:
         """Estimate the next three requests, if each grows as the last one did.
 
-        For a new history, the first and the last estimate have its present length, and the second
-        is empty.
+        The growth of a new history is unknown: the first and the last estimate are the history as
+        it is, and the second is empty.
         """
         items = self._thread.items
         known = len(self._items)
@@ -345,6 +346,7 @@ class _ThreadBudget:
             encoded_tools = EncodedItem(tools.encode(errors="replace"))
             usage = Usage(estimated_tokens([encoded_tools, *items]))
             return [usage, Usage(), usage]
+        # The base prompt is an item of the history, but not of every request.
         begins_with_base_prompt = items[0] != self._items[0]
         if begins_with_base_prompt:
             known += 1
@@ -383,8 +385,11 @@ class _ThreadBudget:
         Returns the usage, corrected by `_plausible`.
         """
         known = self._known(prompt)
-        input_tokens = self._text_tokens if known else text_tokens([prompt.head])
-        input_tokens += text_tokens(prompt.input[known:])
+        if known:
+            earlier_tokens = self._text_tokens
+        else:
+            earlier_tokens = text_tokens([prompt.head])
+        input_tokens = earlier_tokens + text_tokens(prompt.input[known:])
         plausible = self._plausible(usage, input_tokens, answer)
         self._growth = 0
         if known:

@@ -31,7 +31,8 @@ class Meter:
     code: str = "token_budget"
     exit_code: ExitCode = ExitCode.BUDGET
     is_rollout: bool = False
-    """True if cached input is expected to be cached again."""
+    """True for the rollout budget. It expects cached input to be cached again, and has reminders of
+    its own."""
     used: float = 0
     held: float = 0
     """The amount that running requests have reserved."""
@@ -68,10 +69,12 @@ class Meter:
         left = self.limit - self.used - self.expected(price, usage) + _ROUNDING
         if shared:
             left -= self.held
-        is_output_free = not price.output
-        if left >= 0 and is_output_free:
+        if price.output:
+            return left / price.output * _MILLION
+        # Free output has no limit if the input fits.
+        if left >= 0:
             return inf
-        return left / (price.output or 1) * _MILLION
+        return left * _MILLION
 
     def is_near(
         self,

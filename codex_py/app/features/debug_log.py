@@ -1,6 +1,6 @@
 """`--log`: a file that records a session, to be sent with a bug report.
 
-Each line is a JSON object. The file is bounded, and has no keys.
+Each line is a JSON object. The size of the file is limited, and secrets are left out.
 """
 
 import json
@@ -85,7 +85,7 @@ class DebugLog:
         self._write("", "bug", **_bug_facts(bug_found(error)))
 
     def _write(self, thread_id: str, what: str, **facts: Any) -> None:
-        """Write a line. Its texts are shortened and have no keys."""
+        """Write a line. Its texts are shortened, and secrets are left out of them."""
         if self._left_bytes <= 0:
             return
         line = {

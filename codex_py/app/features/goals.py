@@ -181,20 +181,24 @@ class Goals:
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
         """Count the time of the turn. A turn that fails or is interrupted stops the goal."""
         began = time.monotonic()
-        status: Status = "active"
+        status_after_turn: Status = "active"
         try:
             yield
         except asyncio.CancelledError:
-            status = "paused"
+            status_after_turn = "paused"
             raise
         except CodexError as error:
-            status = "usageLimited" if error.code in QUOTA_CODES else "blocked"
+            if error.code in QUOTA_CODES:
+                status_after_turn = "usageLimited"
+            else:
+                status_after_turn = "blocked"
             raise
         finally:
+            # A goal that this turn has paused, blocked or spent stays as it is.
             goal = self.goal
             if goal is not None and goal.status in {"active", "complete"}:
-                if goal.status == "complete":
-                    status = "complete"
+                is_complete = goal.status == "complete"
+                status = goal.status if is_complete else status_after_turn
                 used_s = goal.time_used_s + time.monotonic() - began
                 self._change(replace(goal, time_used_s=used_s, status=status))
 

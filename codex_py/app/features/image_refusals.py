@@ -66,11 +66,14 @@ def refused_images(
         return {}
     with_images = [item for item in items if _HAS_IMAGE in item]
     left = [item for item in with_images if item not in known]
+    # Once the newest image is left out, all others follow.
+    newest = with_images[-1:]
+    is_newest_left = newest == left[-1:]
     chosen = _beyond_count(left, words)
     if not chosen:
         chosen = [item for item in left if _is_unfit(item, words)]
-    if not chosen and left and with_images[-1] not in known:
-        chosen = left[-1:]
+    if not chosen and is_newest_left:
+        chosen = newest
     if not chosen:
         chosen = left
     return {item: without_images(item) for item in chosen}

@@ -91,6 +91,7 @@ class McpFeature(McpServers):
 
     def _warn_about(self, name: str, text: str) -> None:
         """Pass on a warning of a server. If it failed, name the command that says more."""
+        # The warning of a server that failed is the text of its error.
         has_failed = text == self.by_name[name].error
         if has_failed and self._is_in_a_file(name):
             text += f"\n`codex-py mcp test {name}` says more."

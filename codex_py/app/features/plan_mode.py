@@ -125,9 +125,9 @@ class PlanMode:
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
-        """Announce the session's mode at the end.
+        """At the end of a session, write its mode to the history if another one is named there.
 
-        A resumed session goes by the last announcement.
+        A resumed session goes by the last mode in its history.
         """
         yield
         if self._thread is not None and self.told is not None:
@@ -137,6 +137,7 @@ class PlanMode:
     async def _mode_notes(self) -> Sequence[Note]:
         """Tell the model the session's mode if the history names another one."""
         mode: Mode = "plan" if self.is_on else "default"
+        # Without Plan mode, the history is searched once, and not before each request.
         if mode == "default" and not self._may_differ:
             return ()
         told = self.told

@@ -161,10 +161,13 @@ class ModelChain:
             return True
         if error.limit_tokens is not None:
             self._link.stated_window = error.limit_tokens
-        if not error.another_may_answer or (retries_left and not self._last_fallback):
+        is_on_trial = self._last_fallback > 0
+        is_retried = retries_left > 0 and not is_on_trial
+        if is_retried or not error.another_may_answer:
             return False
-        first = self._last_fallback or self._current + 1
-        for place in range(first, len(self._links)):
+        # If the trial of the first link fails, the chain continues where it was before.
+        next_place = self._last_fallback if is_on_trial else self._current + 1
+        for place in range(next_place, len(self._links)):
             link = self._links[place]
             problem = self._problem(link, error, prompt)
             if problem is None:
@@ -193,7 +196,7 @@ class ModelChain:
             self._use(0)
             self._thread.warn(f"trying {self._name(self._link)} again")
         else:
-            # A request to the first provider has succeeded in the meantime.
+            # If the first link was on trial, its request has succeeded in the meantime.
             self._last_fallback = 0
         if not self._writes_calls:
             return ()
@@ -239,7 +242,8 @@ class ModelChain:
         wait_s = None
         if isinstance(error, StreamError):
             wait_s = error.retry_after_s
-        if wait_s is None or self._last_fallback:
+        has_failed_again = self._last_fallback > 0
+        if wait_s is None or has_failed_again:
             # A server that always asks for a second would be tried before each request.
             wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
         self._first_again_at_s = time.monotonic() + wait_s

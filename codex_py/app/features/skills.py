@@ -6,7 +6,7 @@ The texts are kept through a compaction. The messages are those of Codex 0.171; 
 
 import re
 from bisect import bisect
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import accumulate
 from os.path import realpath
@@ -110,7 +110,9 @@ class SessionSkills:
         chosen = dict.fromkeys([*in_order(by_path), *in_order(by_name)])
         notes: list[Note] = []
         for skill in chosen:
-            notes += self._body(skill)
+            note = self._body(skill)
+            if note is not None:
+                notes.append(note)
         return notes
 
     def _named_by_path(
@@ -149,19 +151,19 @@ class SessionSkills:
                 )
         return chosen
 
-    def _body(self, skill: Skill) -> Iterator[Note]:
-        """Yield the message with the text of a skill; nothing if it cannot be read."""
+    def _body(self, skill: Skill) -> Note | None:
+        """Return the message with the text of a skill; None if it cannot be read."""
         refuses = denials_of(self._setup.config.files).refuses
         if refuses(skill.path):
             # A command may have replaced the file.
-            return
+            return None
         try:
             text = read_skill(skill.path, skill.folder, refuses)
         except ConfigError as error:
             self._setup.warn(f"A skill cannot be used: {error}.")
-            return
+            return None
         head = f"{_BODY}{skill.name}</name>\n<path>{skill.path}</path>\n"
-        yield Note(f"{head}{text}\n</skill>", "user")
+        return Note(f"{head}{text}\n</skill>", "user")
 
     def _kept(self, thread: Thread) -> list[Note]:
         """Return the newest text of each skill in the history, the latest skill last.
@@ -200,9 +202,10 @@ class SessionSkills:
             if path in loaded:
                 continue
             mark = f"{skill.path.parent.name}/SKILL.md".encode()
-            if any(mark in item for item in reads):
-                for note in self._body(skill):
-                    loaded[path] = note
+            was_read = any(mark in item for item in reads)
+            note = self._body(skill) if was_read else None
+            if note is not None:
+                loaded[path] = note
         return loaded
 
 
@@ -248,8 +251,12 @@ def _fitting(
 ) -> tuple[int, int]:
     """Fit a list into this many characters.
 
-    Returns the number of skills, and the characters of the longest description with the blank after
-    it. Descriptions are cut first; if they became too short, all are left out, and then skills.
+    Descriptions are cut first, all to the same length. If this length would be below
+    `_SHORTEST_DESCRIPTION`, there are no descriptions; and if the list is still too long, its last
+    skills are left out.
+
+    Returns the number of skills in the list, and the length to which their descriptions are cut,
+    including the blank after each; 0 for none.
     """
     bare = [
         len(f"- {skill.name}: {file}\n")

@@ -67,7 +67,7 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
         goals = options.source == "vscode"
     gates = config.gates.is_any and options.source == "exec"
     servers = any(server.enabled for server in config.mcp_servers.values())
-    # The sandbox mode need not use the list of domains.
+    # A list of domains counts in every sandbox mode, also in one that does not use it.
     domains = config.domains is not None or config.requirements.domains is not None
     # Codex has no such switch: only a review switches skills off.
     may_have_skills = raw(switches).get("skills") is not False

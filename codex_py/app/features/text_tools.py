@@ -59,6 +59,7 @@ class FormatStrikes:
         was_told = self._is_told
         self._is_told = is_end
         if mistake is None:
+            # If the note was given at the end of the turn, there is no message since.
             if not was_told:
                 self._strikes = 0
             return None

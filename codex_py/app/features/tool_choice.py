@@ -67,9 +67,13 @@ class ToolChoices:
                 pass
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
-        """Ask the model for the tool that the turn wants, and hold it to it."""
+        """Add the choice of the turn to its requests.
+
+        Raises a `ConfigError` if the choice names a tool that is not offered.
+        """
 
         def stream(prompt: Prompt):
+            # After a whole response, this request begins another one. A repeated request does not.
             if self._is_answered:
                 self._is_first = False
             choice = self._choice

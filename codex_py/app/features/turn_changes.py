@@ -140,7 +140,8 @@ class TurnChanges:
         Args:
             is_known: the call itself says what it changes, so no copy is needed.
             is_command: it runs commands, whose items tell when they start and end.
-            is_confined: a sandbox keeps it from writing to the folder of the repository.
+            is_confined: a sandbox keeps it from writing to the folder of the repository, so it
+                cannot switch the branch.
         """
         if not self._records:
             yield
@@ -225,7 +226,7 @@ class TurnChanges:
         async with self._lock:
             self._settle()
             if is_known:
-                # The recovery comes before the first file becomes part of a turn that was cut off.
+                # A turn that was cut off must not get the files of this one, so it is closed first.
                 await _in_thread(recorder.recover)
             elif not recorder.has_copy:
                 await _in_thread(recorder.copy)
@@ -239,6 +240,7 @@ class TurnChanges:
                 self._begin_writing(writer)
 
     def _begin_writing(self, writer: object) -> None:
+        """Begin the time in which files may change, or prolong it."""
         self._writers.add(writer)
         if self._recorder is not None:
             self._recorder.begin_life()
@@ -248,7 +250,7 @@ class TurnChanges:
         self._settle()
 
     def _settle(self) -> None:
-        """End the time in which files may change if nothing is running."""
+        """If nothing is running any more, end the time in which files may change."""
         if self._writers or not self._is_idle:
             return
         if self._recorder is not None:

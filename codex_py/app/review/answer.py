@@ -76,6 +76,7 @@ def read_answer(text: str) -> ReviewAnswer:
         else:
             remarks.append(remark)
     if not is_list:
+        # The list itself is missing.
         unread += 1
     explanation = text_field(data, "overall_explanation")
     is_empty_list = is_list and not entries and unread == 0

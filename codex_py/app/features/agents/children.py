@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import (
     AsyncGenerator,
     Callable,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -12,7 +11,7 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from typing import Any, Final, TypeAlias
 
 from codex_py.app.features.agents.agent_registry import AgentRegistry
@@ -337,7 +336,7 @@ class Children:
             opening = setup.open_child(child.parent, new, config, resume)
             yield await stack.enter_async_context(opening)
 
-    async def _close(self, children: Iterable[ChildAgent]) -> None:
+    async def _close(self, children: Sequence[ChildAgent]) -> None:
         """Close the sessions of these children. Each session closes its own children.
 
         All are closed before the exception of the first one that failed is raised.
@@ -345,24 +344,32 @@ class Children:
         for child in children:
             self._registry.open.remove(child)
         closing = (child.close() for child in children)
-        errors = await asyncio.gather(*closing, return_exceptions=True)
+        results = await asyncio.gather(*closing, return_exceptions=True)
         self._registry.tell()
-        for error in filter(None, errors):
-            raise error
+        errors = [result for result in results if result is not None]
+        if errors:
+            raise errors[0]
 
     def _nickname(self, candidates: Sequence[str]) -> str:
         """Choose a nickname that no other subagent of the session has had."""
         names = candidates or _NICKNAMES
-        numbered = (f"{name} {number}" for number in count(2) for name in names)
         taken = set(self._registry.names.values())
         taken.update(child.nickname for child in self._registry.open)
-        return next(name for name in chain(names, numbered) if name not in taken)
+        return next(name for name in _with_numbers(names) if name not in taken)
 
     def _on_change(self, child: ChildAgent) -> None:
         """Wake the waiting calls. Keep a note for the thread if the child's task has ended."""
         if child.state.status in {"completed", "errored"}:
             self._news.append(_ended_note(child))
         self._registry.tell()
+
+
+def _with_numbers(names: Sequence[str]) -> Iterator[str]:
+    """Yield the names, then all of them with 2 behind, then with 3, and so on."""
+    yield from names
+    for number in count(2):
+        for name in names:
+            yield f"{name} {number}"
 
 
 def _is_forked(item: EncodedItem) -> bool:

@@ -19,7 +19,8 @@ def judge_changes(
     Args:
         cwd: the folder of the session, absolute.
     """
-    # An unseen folder that became ignored may hide something, but it is not work.
+    # Folders that became ignored in this turn end with a slash. Only `forbid-path` looks at them:
+    # they may hide something, but nobody would call them a change.
     unseen = [path for path in changes.unseen if not path.endswith("/")]
     if settings.require_change:
         is_changed = changes.files or unseen
@@ -67,6 +68,7 @@ def changed_in(
     if relative in {"", "."}:
         # An empty pattern, as of a variable that was not set, forbids everything.
         relative = "*"
+    # A slash at the beginning ties a pattern to the folder of the session.
     is_deep = relative.startswith("**/") or "/" not in pattern.rstrip("/")
     relative = relative.removeprefix("**/")
     globs = [relative, f"{relative}/*"]

@@ -59,7 +59,7 @@ class HookedCalls:
     async def __call__(self, use: ToolUse) -> ToolOutput:
         hook_input = _hook_input(use)
         is_input = use.tool.name == "write_stdin"
-        # A call that only waits continues the call before it.
+        # Without input, the call only waits for a command, whose own call has run the hooks.
         is_poll = is_input and not use.params.chars
         runs: Sequence[HookRun] = []
         if not is_poll:
@@ -99,7 +99,11 @@ class HookedCalls:
                 return output
         response = _tool_response(name, output)
         runs = await self._run("PostToolUse", **hook_input, tool_response=response)
-        reasons = [*filter(None, (stop_reason([run]) for run in runs))]
+        reasons: list[str] = []
+        for run in runs:
+            reason = stop_reason([run])
+            if reason is not None:
+                reasons.append(reason)
         if reasons:
             output = replace(output, text="\n\n".join(reasons), content=None)
         return replace(output, notes=(*output.notes, *notes_of(runs)))

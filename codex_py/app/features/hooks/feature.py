@@ -53,11 +53,14 @@ class HooksFeature:
         new = self.hooks.to_review
         if new:
             files = ", ".join(dict.fromkeys(str(hook.source) for hook in new))
-            effect = "run because of"
-            if not setup.options.bypass_hook_trust:
-                effect = "do not run. Review them in the terminal with /hooks, or run them all with"
             hooks = f"Hooks that are new or changed ({len(new)}, in {files})"
-            setup.warn(f"{hooks} {effect} --dangerously-bypass-hook-trust.")
+            switch = "--dangerously-bypass-hook-trust"
+            if setup.options.bypass_hook_trust:
+                effect = f"run because of {switch}."
+            else:
+                review = "Review them in the terminal with /hooks"
+                effect = f"do not run. {review}, or run them all with {switch}."
+            setup.warn(f"{hooks} {effect}")
 
     def for_child(self, setup: SessionSetup) -> "HooksFeature":
         """Give children the hooks of their parent, whatever their role configures."""
@@ -107,7 +110,7 @@ class _SessionEvents:
         options = setup.options
         is_resumed = options.resume is not None or options.resume_last
         self._source = "startup"
-        """The way in which the session began, for hooks; empty once hooks were told."""
+        """The way in which the session began; empty once the hooks of the start have run."""
         if is_resumed:
             self._source = "resume"
         elif options.cleared:
@@ -117,12 +120,16 @@ class _SessionEvents:
 
     @asynccontextmanager
     async def around_session(self) -> AsyncGenerator[None]:
-        """Run `SessionEnd` hooks if hooks were told of the start, and stop background hooks."""
+        """At the end, run `SessionEnd` hooks and stop background hooks.
+
+        A session without a turn has run no hooks of its start, so it runs none of its end.
+        """
         try:
             yield
         finally:
             try:
-                if not self._source and not self._is_child:
+                has_started = not self._source
+                if has_started and not self._is_child:
                     await self._run("SessionEnd", reason="other")
             finally:
                 await self._runs.aclose()
@@ -146,15 +153,18 @@ class _SessionEvents:
         return notes
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
-        """Run `UserPromptSubmit` hooks, in the first turn after those of the session's start."""
-        # The hooks run here because the prompt is kept if the user interrupts them.
+        """In the first turn, run the hooks of the session's start. Then run `UserPromptSubmit`."""
+        # If the user interrupts hooks here, the prompt is kept; in `around_turn` it would be lost.
         await self._start_session()
         runs = await self._run("UserPromptSubmit", prompt=prompt.text)
         _skip_if_stopped(runs, "the prompt")
         return notes_of(runs)
 
     async def before_stop(self, stop: TurnStop) -> Note | StopOverridden | None:
-        """Run the `Stop` hooks. If some refuse, begin one more round, with a message of each."""
+        """Run the `Stop` hooks. If some refuse, the turn goes on, and the model reads why.
+
+        Each of them gives a message: the first one is returned, and the thread is told the others.
+        """
         runs = await self._run(
             "SubagentStop" if self._is_child else "Stop",
             stop_hook_active=stop.rounds > 0,

@@ -214,8 +214,8 @@ class _ThreadTelemetry:
         parent = self._thread.parent
         name = _NAME if parent is None else parent.nickname
         agent = {"gen_ai.agent.name": name, "gen_ai.agent.version": __version__}
-        own = {"gen_ai.agent.id": self._thread.thread_id, "turn.id": turn.id}
-        self._turn = self._begin("invoke_agent", name, agent, own)
+        span_only = {"gen_ai.agent.id": self._thread.thread_id, "turn.id": turn.id}
+        self._turn = self._begin("invoke_agent", name, agent, span_only)
         self._turn_usage = Usage()
         token = context.attach(trace.set_span_in_context(self._turn.span))
         try:
@@ -241,8 +241,10 @@ class _ThreadTelemetry:
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             _, model = self._model_in_use
-            own = {"gen_ai.request.stream": True}
-            chat = self._begin("chat", model, own=own, kind=trace.SpanKind.CLIENT)
+            span_only = {"gen_ai.request.stream": True}
+            chat = self._begin(
+                "chat", model, span_only=span_only, kind=trace.SpanKind.CLIENT
+            )
             facts: dict[str, Any] = {}
             traced = replace(prompt, headers=chat.headers)
             try:
@@ -267,8 +269,8 @@ class _ThreadTelemetry:
             name = use.tool.name
             call = use.call
             tool = {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
-            own = {"gen_ai.tool.call.id": call.call_id}
-            running = self._begin("execute_tool", name, tool, own)
+            span_only = {"gen_ai.tool.call.id": call.call_id}
+            running = self._begin("execute_tool", name, tool, span_only)
             with (
                 self._ending(running),
                 trace.use_span(running.span, record_exception=False),
@@ -325,7 +327,7 @@ class _ThreadTelemetry:
         name: str,
         subject: str,
         attributes: Mapping[str, str] = MappingProxyType({}),
-        own: Mapping[str, Any] = MappingProxyType({}),
+        span_only: Mapping[str, Any] = MappingProxyType({}),
         kind: trace.SpanKind = trace.SpanKind.INTERNAL,
     ) -> _Operation:
         """Begin an operation.
@@ -334,7 +336,7 @@ class _ThreadTelemetry:
             name: the operation, a key of `_DURATIONS`.
             subject: the agent, the model or the tool, for the name of the span.
             attributes: attributes of the span and the metric.
-            own: attributes of the span alone.
+            span_only: attributes that the metric does not have.
         """
         provider, model = self._model_in_use
         common = {
@@ -350,7 +352,7 @@ class _ThreadTelemetry:
             attributes={
                 **common,
                 "gen_ai.conversation.id": self._thread.thread_id,
-                **own,
+                **span_only,
             },
         )
         return _Operation(span, common, time.monotonic())
