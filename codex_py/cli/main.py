@@ -113,7 +113,8 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if arguments.version:
         return print_out(f"codex-py {__version__}\n")
     target = _session_target(arguments.words, arguments.literal_words)
-    if arguments.words[1:] == ("help",):
+    asks_for_help = arguments.words[1:] == ("help",)
+    if asks_for_help:
         raise HelpRequested
     if arguments.best_of is not None:
         target = f"codex_py.{BEST_OF}"
@@ -123,7 +124,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
-    """Name the function for a command line without a command that has options of its own.
+    """Name the function that runs a prompt, or a command with the options of a session.
 
     Args:
         words: the words that are not options. The first may be a command; if not, they are a

@@ -23,8 +23,11 @@ def run_server(
     """Serve one client until it leaves. Returns the exit code.
 
     Args:
+        command: the command's name, for messages.
+        make: makes the service that answers the client.
         envelope: see `JsonRpc`.
     """
+    # The collector is off since the start. Loaded modules stay: it need not look at them.
     gc.freeze()
     gc.enable()
     serving = _serve(command, make, envelope)

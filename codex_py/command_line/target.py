@@ -113,8 +113,8 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
     An image that is damaged behind them is found only when it is sent.
 
     Raises:
-        UsageError: an image does not exist or is a folder, perhaps because it is the prompt; or a
-            file cannot be read, or is not of a kind that models read.
+        UsageError: a file does not exist, is a folder, cannot be read, or is not of a kind that
+            models read. If `-i` may have taken the prompt for a file, the message says so.
     """
     if not arguments.images:
         return

@@ -59,6 +59,7 @@ class _Options(NamedTuple):
     def refuse(self, names: str, reason: str) -> None:
         """Raise a `UsageError` if one of these options was given. `names`: separated by blanks."""
         for name in names.split():
+            # `-p0` is not refused either, because 0 equals False.
             if getattr(self, name) in {None, False}:
                 continue
             if name == "three_way":
@@ -116,6 +117,11 @@ def _apply_input(
     environment: Mapping[str, str],
     report: Report,
 ) -> int:
+    """Apply, check or convert a patch that was read. Returns the exit code.
+
+    Args:
+        cwd: the folder in which files may be changed, absolute.
+    """
     found, bundle = _found(given, options, environment)
     if bundle is None:
         report.found(found, given)
@@ -126,6 +132,7 @@ def _apply_input(
         options = options._replace(strip=1, strict=not options.three_way)
     if found.kind == "envelope":
         _refuse_for_envelope(options)
+    # The paths of a session's patch are relative to the folder of the session.
     base = given.cwd or cwd
     if options.convert:
         return _print_converted(found, base, options)
@@ -160,8 +167,7 @@ def _commit(
             rejects = _write_rejects(plan, cwd, report)
         return report.fitting(plan, cwd, committed, rejects)
     except PatchError as error:
-        if error.kind not in {"parse", "empty"}:
-            error.exit_code = ExitCode.TURN_FAILED
+        error.exit_code = ExitCode.TURN_FAILED
         raise
 
 
@@ -320,8 +326,9 @@ def _plan_diff(
         return plan(options.strip, partial=options.partial)
     except PatchError as error:
         may_be_misnamed = error.kind in {"file", "parse"}
-        # The names are right if the system cannot write the files.
-        if not may_be_misnamed or error.exit_code is not ExitCode.PATCH:
+        # Another exit code means that the system cannot read or write a file: its name is right.
+        is_about_patch = error.exit_code is ExitCode.PATCH
+        if not may_be_misnamed or not is_about_patch:
             raise
         hint = _hint(plan, cwd, options)
         if not hint:

@@ -107,6 +107,7 @@ class Report:
         if isinstance(error, PatchError):
             cause["kind"] = error.kind
             reason = error.reason
+        # If the patch was written before the failure, the facts say that it was applied.
         facts = {
             "applied": False,
             **self._facts,

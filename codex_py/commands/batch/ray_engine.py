@@ -135,8 +135,8 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:
             return failed("lost", _line(error))
         except (TimeoutError, asyncio.CancelledError) as error:
-            # Do not cancel elsewhere: at the end of an attempt, a cancellation can kill its worker,
-            # and then Ray aborts this process.
+            # This is the only place that cancels. After an attempt has ended, a cancellation can
+            # kill its worker, and then Ray aborts this process.
             self._ray.cancel(stream, force=True)
             if isinstance(error, TimeoutError):
                 return failed("lost", "the node does not answer")
@@ -147,7 +147,10 @@ class RayEngine:
         if result:
             record: dict[str, Any] = json.loads(result)
             return {**record, "status": record["attempts"][0]["status"]}
-        status = "stopped" if code in {77, 78} else "lost"
+        status = "lost"
+        if code in {ExitCode.AUTHENTICATION, ExitCode.CONFIGURATION}:
+            # Other attempts would fail in the same way.
+            status = "stopped"
         return {**failed(status, stderr), "exit_code": code}
 
     def close(self) -> None:
@@ -187,9 +190,10 @@ def _line(error: Exception) -> str:
 def _on_node() -> Callable[..., Iterator[_Ended | None]]:
     """Make the function for workers, which yields once when it begins and once at its end.
 
-    It is an inner function, so Ray sends it by value: a worker may lack our package. Its `before`
-    and `behind` are the words of the command around the option for the results and `--`, and
-    `line` is the task file.
+    It is an inner function, so Ray sends it by value: a worker may lack our package.
+
+    The command of a node consists of the words in `before`, the option for the results, `--`, and
+    the words in `behind`. Its standard input is `line`, which is the task file.
     """
 
     def attempt(
