@@ -2,9 +2,10 @@
 
 Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Also accepted are a
 byte order mark, a last event without its blank line, and a body that is JSON, a web page or plain
-words; the content type does not matter. Nearly all events are a name and one line of data: they are
-split here, at 0.6 us each.
-httpx-sse reads all others, at 4 to 30 us each.
+words; the content type does not matter.
+
+Nearly all events are a name and one line of data: they are split here, at 0.6 us each. httpx-sse
+reads all others, at 4 to 30 us each.
 """
 
 import codecs
@@ -132,7 +133,9 @@ class _Splitter:
         return []
 
     def _events(self, text: str, *, final: bool) -> Sequence[ServerSentEvent]:
-        ends_event = "\n\n" in text or (self._line_ended and text.startswith("\n"))
+        # The two newlines after an event may arrive apart.
+        ends_with_second_newline = self._line_ended and text.startswith("\n")
+        ends_event = "\n\n" in text or ends_with_second_newline
         if text:
             self._unfinished.append(text)
             self._line_ended = text.endswith("\n")
@@ -157,7 +160,7 @@ class _Splitter:
 
 
 def _is_words(head: str) -> bool:
-    """True if a body without events has words that are no fields of events either."""
+    """True if a body without events has words, and does not begin with a field of an event."""
     return bool(head.strip()) and _FIELD.match(head) is None
 
 
@@ -216,7 +219,12 @@ class _Bounds:
             self._news_at = time.monotonic()
 
     def check(self, size_bytes: int) -> None:
-        """Count the bytes of a read. Raises a `ModelError` if a limit is exceeded."""
+        """Count the bytes of a read.
+
+        Raises:
+            ModelError: the event or the response is too large.
+            StreamError: there was no new event for too long.
+        """
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
             raise _too_large("an event", MAX_EVENT_BYTES, "event_too_large")

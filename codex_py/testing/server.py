@@ -43,6 +43,7 @@ class ScriptedServer(ScriptedModel):
         self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self.port: int = self._listener.getsockname()[1]
+        # Another server, or a later one, does not accept what this one has signed.
         self.secret = str(self.port)
 
     @property
