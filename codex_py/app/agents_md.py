@@ -85,12 +85,14 @@ def agents_md(
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            paths = [folder / name for name in names]
-            found = (_read(each, max_bytes, root, warnings, refuses) for each in paths)
-            # A blank file counts, so that an empty override silences the others.
-            document = next(filter(None, found), None)
-            if document is not None and document.content.strip():
-                documents.append(document)
+            for name in names:
+                document = _read(folder / name, max_bytes, root, warnings, refuses)
+                if document is None:
+                    continue
+                # A blank file counts, so that an empty override silences the others.
+                if document.content.strip():
+                    documents.append(document)
+                break
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
         return AgentsMd(None, tuple(warnings))
@@ -125,12 +127,12 @@ def _joined(
 ) -> str:
     """The texts of the project's files, cut to `max_bytes` from the first one on."""
     remaining = max_bytes
-    limit = ": project_doc_max_bytes is used up"
+    reason = "project_doc_max_bytes is used up"
     texts: list[str] = []
     for document in reversed(documents):
         kept = document.content[:remaining]
         remaining -= len(kept)
-        texts.append(_text(document, kept, warnings, limit))
+        texts.append(_text(document, kept, warnings, reason))
     return "\n\n".join(reversed(texts))
 
 
@@ -138,19 +140,21 @@ def _text(
     document: _Document,
     kept: bytes,
     warnings: list[str],
-    limit: str = "",
+    reason: str = "",
 ) -> str:
     """Return the kept text, with a note if it is not the whole text.
 
     Args:
-        limit: the setting behind the cut, for the note.
+        reason: the reason of the cut, for the note.
     """
     if len(kept) == document.size:
         return kept.decode()
-    note = f"Only the first {len(kept)} of {document.size} bytes of {document.path} were loaded"
-    if not kept:
+    if kept:
+        note = f"Only the first {len(kept)} of {document.size} bytes of {document.path} were loaded"
+    else:
         note = f"{document.path} was left out for its size of {document.size} bytes"
-    note += limit
+    if reason:
+        note += f": {reason}"
     warnings.append(f"{note}.")
     # The cut may go through a character.
     text = kept.decode(errors="ignore")

@@ -92,10 +92,14 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
             fields = {**action, "workdir": action.get("working_directory")}
         case _:
             return None
+    # Either the whole text is a patch, or it is within a command.
     text = fields.get("input", fields.get("patch"))
     if isinstance(text, str):
-        return (text, "") if _OPENING in text else None
-    found = find_patch(_words_of(fields.get("cmd", fields.get("command"))))
+        if _OPENING not in text:
+            return None
+        return text, ""
+    command = fields.get("cmd", fields.get("command"))
+    found = find_patch(_words_of(command))
     if found is None:
         return None
     workdir = text_field(fields, "workdir")
@@ -145,7 +149,8 @@ def git_three_way(
             for name, data in files.items():
                 (folder / name).write_bytes(data)
                 labels += ("-L", name)
-            done = git.run(folder, "merge-file", "-p", *labels, *files)
+            names = list(files)
+            done = git.run(folder, "merge-file", "-p", *labels, *names)
         # The exit code is the number of conflicts, at most 127.
         if not 0 <= done.returncode <= 127:
             reason = done.stderr.decode(errors="replace").strip()

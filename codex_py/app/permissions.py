@@ -32,8 +32,8 @@ class Permissions:
     ) -> Choices:
         """Return the choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
         sandbox = replace(config, sandbox_mode=self.sandbox).sandbox_policy(add_dirs)
-        # `Config.sandbox_policy` replaces a mode that the administrator forbids. Here it stays as it was
-        # chosen: whoever applies it reports the error.
+        # `Config.sandbox_policy` replaces a mode that the administrator forbids. Restore the chosen
+        # mode, so that an error about it is reported when these choices are applied.
         sandbox = replace(sandbox, mode=self.sandbox)
         return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
 

@@ -42,7 +42,7 @@ async def open_session(
 
     Args:
         sink: takes every event; a plain function, which is never awaited. None: warnings go to the
-            logger `codex_py`, and nothing else is told.
+            logger `codex_py`, and other events are dropped.
         environment: None: the environment of the program.
         approver: decides what the approval policy leaves to the user; None denies it.
         elicitor: answers the questions of MCP servers and of the model to the user. None: questions
@@ -68,11 +68,12 @@ async def open_session(
         warnings(text)
     elicitor = elicitor or DecliningElicitor()
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
-    of_caller = _of_caller(extensions, tools)
+    given = _given_by_caller(extensions, tools)
     async with AsyncExitStack() as stack:
         try:
-            features = [*of_caller.extensions, *_installed(config)]
-            given = replace(of_caller, extensions=features)
+            # Features of installed packages are inside of those of the caller.
+            features = [*given.extensions, *_installed(config)]
+            given = replace(given, extensions=features)
             opening = Opening(setup, given, warnings).opened(sink)
             session = await stack.enter_async_context(opening)
         except ConfigError as error:
@@ -113,7 +114,7 @@ def _installed(config: Config) -> Sequence[Feature]:
     return installed_features(tables)
 
 
-def _of_caller(
+def _given_by_caller(
     extensions: Sequence[Feature], tools: Sequence[Callable[..., Any]]
 ) -> Given:
     """Return the features of the caller. Raises a `TypeError` if a function cannot be a tool."""

@@ -49,8 +49,10 @@ class ToolParts:
     plan: UpdatePlan
     sandbox: PlatformSandbox
     profile_sandbox: PlatformSandbox
-    """The sandbox of the login shell's profile, as a session that runs no command may do without a
-    sandbox. It is offline if there is a list of domains."""
+    """The sandbox of the login shell's profile. It is offline if there is a list of domains.
+
+    It is separate from `sandbox`: if it is unavailable, a session that runs no command lacks nothing.
+    """
     login_shell: LoginShell
     script_shell: Sequence[str]
     """The user's shell with the option that takes a script."""
@@ -59,7 +61,8 @@ class ToolParts:
     hidden: frozenset[str]
     """The names of variables that child processes must not see."""
     record: Callable[[SandboxPolicy], None]
-    """Writes down the paths that the sandbox lets commands write to, for `programs`."""
+    """Records the folders in which the sandbox lets commands write. Programs in them are not run
+    later; see `programs.record_writable_roots`."""
     output_token_limit: int
 
 
@@ -88,6 +91,14 @@ def make_parts(
     sandbox, profile_sandbox = _sandboxes(setup, environment)
     login_shell = _login_shell(setup, session, environment, profile_sandbox)
     hidden = _hidden(setup)
+    shell = user_shell(setup.environment)
+    orchestrator = Orchestrator(
+        sandbox,
+        hidden=hidden,
+        shell=shell,
+        rules=rules or CommandRules(),
+        write_rule=partial(_write_rule, session, setup),
+    )
     tools = _tools(
         setup,
         session,
@@ -95,13 +106,7 @@ def make_parts(
         processes=processes,
         plan=plan,
         login_shell=login_shell,
-        orchestrator=Orchestrator(
-            sandbox,
-            hidden=hidden,
-            shell=user_shell(setup.environment),
-            rules=rules or CommandRules(),
-            write_rule=partial(_write_rule, session, setup),
-        ),
+        orchestrator=orchestrator,
     )
     approver = extension.wrap_approver(setup.approver or _DenyingApprover())
     nickname = session.parent.nickname if session.parent else None
@@ -118,7 +123,7 @@ def make_parts(
         sandbox=sandbox,
         profile_sandbox=profile_sandbox,
         login_shell=login_shell,
-        script_shell=[user_shell(setup.environment), script_option],
+        script_shell=[shell, script_option],
         environment=environment,
         hidden=hidden,
         record=cache(partial(record_writable_roots, config.home, environment)),
@@ -172,7 +177,7 @@ def _login_shell(
 ) -> LoginShell:
     """Return the shell whose profile commands get.
 
-    It is asked at once if commands may have the profile.
+    If commands may have the profile, the first snapshot is begun at once.
     """
 
     def confined(argv: Sequence[str]) -> Sequence[str]:

@@ -1,8 +1,8 @@
 """Starts programs for the user, such as MCP servers, hooks and programs that print a key. LIGHT.
 
-It decides where these programs are found, and what they see. A repository can hold a program of any
-name, and modules that an interpreter loads from its working directory. By `npx` or `python -m
-server`, the user's configuration means neither of these.
+This module decides where these programs are found, and what they see. A repository can hold a
+program of any name, and modules that an interpreter loads from its working directory. If the user's
+configuration has `npx` or `python -m server`, nothing of the repository must run in its place.
 """
 
 import os
@@ -41,10 +41,10 @@ _SETTINGS: Final = (
     "KUBECONFIG",
     "VIRTUAL_ENV",
 )
-"""Variables that hold no key, even if MCP servers get them: commands need them as well."""
+"""Patterns of variables that are no secrets, even if they are configured for an MCP server. Commands
+need them as well."""
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
-"""Shells that understand the scripts of models. Others, such as fish, are left to the user's
-terminal."""
+"""Shells that understand the scripts of models. Others, such as fish, are not used for commands."""
 
 
 @frozen
@@ -160,7 +160,7 @@ class UserPrograms(Programs):
         visible = {**self.without_keys(environment), "CODEX_HOME": str(self.home)}
         is_trusted = self.project_cwd is not None
         if cwd is not None and not is_trusted:
-            # Python would look in the working directory first.
+            # Python would load modules from `cwd` first, which may be a folder of the project.
             visible["PYTHONSAFEPATH"] = "1"
         if not isinstance(command, str):
             return self.outside(command, visible, cwd, "PYTHONPATH")

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -56,15 +57,22 @@ def _of_features(
     session: Session,
     field: Callable[[Any], Callable[[Any], Any]],
 ) -> Iterator[Wrapper]:
-    """Describe the features that wrap something. `field`: gets a wrapper from an extension."""
+    """Describe the features that wrap something, with the text of the wrapper or else of the feature.
+
+    Args:
+        field: returns the wrapper of an extension, such as `wrap_model`.
+    """
     for feature, extension in zip(session.features, session.extensions, strict=True):
         wrap = field(extension)
         inner = object()
         # A feature that wraps nothing returns its argument.
-        if wrap(inner) is not inner:
-            what = _described(wrap).what
-            named = _described(feature)
-            yield Wrapper(named.name, named.module, what or named.what)
+        if wrap(inner) is inner:
+            continue
+        described = _described(feature)
+        text = _described(wrap).what
+        if text:
+            described = replace(described, what=text)
+        yield described
 
 
 def _described(part: object) -> Wrapper:

@@ -40,7 +40,8 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
     """Print the decision of the rules about a command. Returns the exit code."""
-    # The overrides have no effect, but Codex takes them for every command.
+    # The parser also accepts `-c` and the like, as Codex does for every command. They have no effect
+    # here.
     parser = command_parser("--pretty", "--resolve-host-executables")
     parser.add_argument("-r", "--rules", action="append")
     options, command = parser.parse_before_command(argv)

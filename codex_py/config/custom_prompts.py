@@ -6,7 +6,7 @@ The folders and the form of the files are those of Codex for `prompts`, and thos
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,10 @@ _MAX_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 6
 _FILES: Final = r"[^.].*\.md"
 _NAME: Final = re.compile(r"[\w.-]+(?::[\w.-]+)*")
-_PLACE: Final = re.compile(r"\$(?:(\$)|([1-9])(?!\d)|([A-Z][A-Z0-9_]*)\b)")
-_CLAUDE_PLACE: Final = re.compile(r"(?<!\$)\$(?:([1-9])(?!\d)|ARGUMENTS\b)")
+_PLACE: Final = re.compile(
+    r"\$(?:(?P<dollar>\$)|(?P<number>[1-9])(?!\d)|(?P<name>[A-Z][A-Z0-9_]*)\b)"
+)
+_CLAUDE_PLACE: Final = re.compile(r"(?<!\$)\$(?:(?P<number>[1-9])(?!\d)|ARGUMENTS\b)")
 _NAMED: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)", re.DOTALL)
 _CLAUDE_COMMAND: Final = re.compile(r"!`[^`\n]+`")
 
@@ -142,6 +144,13 @@ def _parsed(
     )
 
 
+def _word(words: Sequence[str], number: int) -> str:
+    """Return a word by its number, which begins at 1. Empty if there are fewer words."""
+    if number > len(words):
+        return ""
+    return words[number - 1]
+
+
 def claude_expanded(template: str, arguments: str) -> str:
     """Fill the arguments into a prompt of Claude Code.
 
@@ -157,10 +166,10 @@ def claude_expanded(template: str, arguments: str) -> str:
         return f"{template.rstrip()}\n\nARGUMENTS: {arguments}"
 
     def value(match: re.Match[str]) -> str:
-        number = int(match[1] or 0)
-        if number:
-            return "".join(words[number - 1 : number])
-        return arguments
+        number = match["number"]
+        if number is None:
+            return arguments
+        return _word(words, int(number))
 
     return _CLAUDE_PLACE.sub(value, template)
 
@@ -180,7 +189,7 @@ def expanded(template: str, arguments: str) -> str:
         raise CodexError(
             f"the arguments cannot be read: {error}", code="usage"
         ) from error
-    names = {match[3] for match in _PLACE.finditer(template)}
+    names = {match["name"] for match in _PLACE.finditer(template)}
     wanted = names - {None, "ARGUMENTS"}
     named: dict[str, str] = {}
     plain: list[str] = []
@@ -200,7 +209,7 @@ def expanded(template: str, arguments: str) -> str:
         if dollar:
             return "$"
         if number:
-            return "".join(plain[int(number) - 1 : int(number)])
+            return _word(plain, int(number))
         if name == "ARGUMENTS":
             return " ".join(plain)
         return named[name]

@@ -24,25 +24,28 @@ _UNENFORCED: Final = {"permissions.network", "features.network_proxy"}
 def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
     """The hosts that commands with network access may reach; None: all hosts.
 
-    `accepted`: see `accepted_lacks`.
+    Args:
+        accepted: the names of `allow_unenforced`; see `accepted_lacks`.
 
     Raises:
         ConfigError: a pattern has a mistake.
     """
     others = tuple(each for each in layers.layers if each.name != "project")
-    users = None
-    if others != layers.layers:
-        users = domain_rules(replace(layers, layers=others), accepted)
-    found = _rules(layers, accepted)
-    if users is None or found is None:
-        return found or users
+    if others == layers.layers:
+        return _rules(layers, accepted)
     # A project can neither add a host to the user's list nor switch the list off.
+    users = _rules(replace(layers, layers=others), accepted)
+    found = _rules(layers, accepted)
+    if users is None:
+        return found
+    if found is None:
+        return users
     is_limited = users.is_limited or found.is_limited
     return replace(users.plus(deny=found.deny), is_limited=is_limited)
 
 
 def _rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
-    """The rules of these layers, with those of a project unrestricted; None: all hosts."""
+    """The rules of these layers, with all that a project sets; None: all hosts."""
     networks = _networks(layers)
     domains: dict[str, str] = {}
     merged: dict[str, Any] = {}

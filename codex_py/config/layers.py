@@ -142,7 +142,8 @@ class Layers:
         """
         if not error.key:
             return error
-        for key in (error.key, error.key[:2]):
+        owning_table = error.key[:2]
+        for key in (error.key, owning_table):
             for layer in self.layers:
                 if layer.sets(key):
                     return layer.error(f"{layer.where(key)}: {error}")
@@ -205,13 +206,8 @@ def read_layers(
     root = project_root(cwd, markers)
     trust = trust_level(own.get("projects", {}), cwd, root)
     folders = folders_between(root, cwd)
-    content = project_trust(trust, home, folders)
-    project = _project(
-        reader,
-        home,
-        folders[0],
-        content,
-    )
+    trusted_files = project_trust(trust, home, folders)
+    project = _project(reader, home, folders[0], trusted_files)
 
     layers = [*strong, *project, *weak]
     plugins = Plugins()
@@ -225,7 +221,7 @@ def read_layers(
         cwd=cwd,
         project_root=root,
         trust=trust,
-        project_trust=content,
+        project_trust=trusted_files,
         layers=tuple(layer for layer in layers if layer.values),
         warnings=tuple(reader.warnings),
         plugins=plugins.found,
@@ -308,8 +304,8 @@ class _Reader:
         # only users.
         is_strict = self._strict or layer.name == "managed"
         is_accepted = dotted(problem.key) in self._accepted
-        is_protection = may_protect(problem.key) and not is_accepted
-        if problem.unknown and not is_strict and not is_protection:
+        may_be_ignored = is_accepted or not may_protect(problem.key)
+        if problem.unknown and may_be_ignored and not is_strict:
             return
         from codex_py.config.setting_errors import refusal  # 1 ms
 
@@ -324,16 +320,19 @@ class _Reader:
         """The layers of plugins, with their MCP servers whose names are not taken."""
         layers: list[Layer] = []
         for plugin in plugins:
-            own = merge([*stronger, *layers]).get("mcp_servers", {})
+            configured = merge([*stronger, *layers]).get("mcp_servers", {})
             free: dict[str, Any] = {}
             for name, server in plugin.servers.items():
-                # A table without an address or a command only adds settings to the plugin's server.
-                if {"command", "url"}.isdisjoint(own.get(name, {})):
+                # A table without an address or a command is no server of its own: it only adds
+                # settings to the plugin's server.
+                other = configured.get(name, {})
+                if "command" in other or "url" in other:
+                    self.warnings.append(
+                        f"The MCP server {name} of the plugin {plugin.name} is not used: another one"
+                        " has its name."
+                    )
+                else:
                     free[name] = server
-                    continue
-                self.warnings.append(
-                    f"The MCP server {name} of the plugin {plugin.name} is not used: another one has its name."
-                )
             values = {"mcp_servers": free} if free else {}
             layers.append(self.layer("plugin", values, plugin.root, plugin.root))
         return layers
@@ -393,24 +392,24 @@ def _refuse_old_profiles(
         name: the value of `--profile`.
     """
     for layer in layers:
-        old = layer.values.get("profile")
-        if name is None:
-            if old is None:
-                continue
+        selected = layer.values.get("profile")
+        if name is None and selected is not None:
             raise ConfigError(
                 f"{layer.where(('profile',))}: `profile` is no longer supported; use"
-                f" `--profile {old}` with {home / f'{old}.config.toml'} instead"
+                f" `--profile {selected}` with {home / f'{selected}.config.toml'} instead"
             )
-        key = None
-        if old is not None:
-            key = ("profile",)
+        if name is None:
+            continue
+        if selected is not None:
+            old_key = ("profile",)
         elif name in layer.values.get("profiles", {}):
-            key = ("profiles", name)
-        if key is not None:
-            raise ConfigError(
-                f"`--profile {name}` cannot be used while {layer.where(key)} holds"
-                f" `{dotted(key)}`; move those settings into {home / f'{name}.config.toml'}"
-            )
+            old_key = ("profiles", name)
+        else:
+            continue
+        raise ConfigError(
+            f"`--profile {name}` cannot be used while {layer.where(old_key)} holds"
+            f" `{dotted(old_key)}`; move those settings into {home / f'{name}.config.toml'}"
+        )
 
 
 def _project(

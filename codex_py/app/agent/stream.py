@@ -123,7 +123,7 @@ class EventStream(Generic[OutputT]):
             self._result = await self._run(self._tell)
         except asyncio.CancelledError as error:
             if self._is_left:
-                # The turn was about to begin.
+                # An interrupted turn that has begun returns a result, so this one has not begun.
                 self._end(aborted_before_start())
             else:
                 self._end(error)
@@ -140,6 +140,7 @@ class EventStream(Generic[OutputT]):
             self._result = error.result
 
     def _tell(self, event: Event) -> None:
+        # Only events that show progress have no type on the wire.
         only_shows_progress = event.type is None
         if only_shows_progress and len(self._waiting) >= _MAX_WAITING:
             return

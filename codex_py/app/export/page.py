@@ -157,10 +157,13 @@ def _file(file: ShownFile, *, is_named: bool) -> str:
 
 
 def _row(line: DiffLine) -> str:
+    # `line.number` is a number in the old file only for a removed line.
+    old_number = line.old
+    new_number = line.number
     if line.sign == "-":
-        numbers = _number(line.number) + _number(None)
-    else:
-        numbers = _number(line.old) + _number(line.number)
+        old_number = line.number
+        new_number = None
+    numbers = _number(old_number) + _number(new_number)
     sign = _SHOWN_SIGNS.get(line.sign, line.sign)
     if line.sign in _CLASSES:
         kind = f' class="{_CLASSES[line.sign]}"'

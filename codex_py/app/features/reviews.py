@@ -1,4 +1,4 @@
-"""Reviews: turns that a child session answers. It reads a change and cannot change anything.
+"""Reviews: turns that a child session answers. The child only reads a change.
 
 Such a turn is like any other: its prompt names the change, and its answer is in the history, so
 that the user can say "mend the first one". The model of the thread is not asked.
@@ -78,13 +78,8 @@ class Reviews:
                 prompt: Prompt,
             ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
                 target = self._target
-                said = (
-                    p.text
-                    for item in reversed(prompt.input)
-                    if (p := user_prompt(item))
-                )
                 # If something was sent into the review, the model itself answers it.
-                if target is None or next(said, "") != self._prompt:
+                if target is None or _last_prompt(prompt) != self._prompt:
                     return inner(prompt)
                 return self._answer(thread, target)
 
@@ -126,12 +121,29 @@ class Reviews:
     def _turn_facts(self) -> Mapping[str, Any]:
         if self.review is None:
             return {}
-        most = -1 if self._fail_on is None else self._fail_on
-        has_failed = any(finding.priority <= most for finding in self.review.findings)
-        # The priority of findings that cannot be read is unknown.
-        has_failed |= self._fail_on is not None and self.review.unread > 0
-        code = ExitCode.GATE if has_failed else ExitCode.DONE
+        code = ExitCode.DONE
+        if _has_failed(self.review, self._fail_on):
+            code = ExitCode.GATE
         return {"review": data_of(self.review), "exit_code": code}
+
+
+def _last_prompt(prompt: Prompt) -> str:
+    """Return the text of the last message of the user; empty without one."""
+    for item in reversed(prompt.input):
+        found = user_prompt(item)
+        if found:
+            return found.text
+    return ""
+
+
+def _has_failed(review: ReviewReport, fail_on: int | None) -> bool:
+    """True if a finding has the priority `fail_on` or a more serious one, which is a lower number."""
+    if fail_on is None:
+        return False
+    if review.unread > 0:
+        # The priority of findings that cannot be read is unknown.
+        return True
+    return any(finding.priority <= fail_on for finding in review.findings)
 
 
 async def _reviewed(
@@ -139,13 +151,13 @@ async def _reviewed(
 ) -> tuple[str, CodexError | None]:
     """Let a child session read the change.
 
-    Returns its answer, and the error if it breaks the schema.
+    Returns the answer of the child, and an error if the answer breaks the schema.
 
     Raises:
         CodexError: the review failed otherwise.
     """
     assert setup.open_child is not None
-    config = _reviewers(setup.config, change)
+    config = _review_config(setup.config, change)
     choices = replace(
         configured_choices(config, ()),
         approval_policy=ApprovalPolicy.NEVER,
@@ -159,7 +171,8 @@ async def _reviewed(
     error = result.error
     if error is None:
         return answer, None
-    # With the error class of the child's own requests, the review would be tried again here.
+    # Change the class of the error: an error of the child's own requests can be of a class for which
+    # this turn would repeat the whole review.
     failure = CodexError(
         f"The review failed: {error}", code=error.code, exit_code=error.exit_code
     )
@@ -168,7 +181,8 @@ async def _reviewed(
     return answer, failure
 
 
-def _reviewers(config: Config, change: ReviewedChange) -> Config:
+def _review_config(config: Config, change: ReviewedChange) -> Config:
+    """Return the configuration of the session that reads the change."""
     names = {
         "AGENTS.md",
         "AGENTS.override.md",

@@ -37,6 +37,7 @@ def require_own_worktree(
     if folder is None or _worktree_root(home, cwd) == _worktree_root(home, folder):
         return
     thread_id = read_meta(path).id
+    # The options for another folder, as the subject of "goes on elsewhere" and the like.
     elsewhere = "-C DIR (-C . for this folder) or --worktree, for a new worktree,"
     if folder.is_dir():
         raise SessionError(

@@ -41,7 +41,8 @@ class Worktree:
     root: Path
     """The top of the tree that the worktree was made from."""
     commit: str
-    """The commit to compare with; empty if HEAD has commits that no branch or tag has."""
+    """The id of the commit without unsaved work; empty if no branch or tag contains HEAD, so that the
+    worktree counts as changed."""
     git: Git
     """Works on this tree, even if its `.git` was changed."""
     home: Path
@@ -84,7 +85,9 @@ class Worktree:
         ignored: list[str] = []
         if self.path.is_dir():
             ignored = self._remove_files(force=force)
-        registered = named_path(Path(self.git.variables["GIT_DIR"], "gitdir")).parent
+        # The path under which git knows the worktree.
+        entry = Path(self.git.variables["GIT_DIR"], "gitdir")
+        registered = named_path(entry).parent
         _unregister(self.git, self.root, registered)
         store = store_path(self.home, self.path.resolve())
         shutil.rmtree(store, ignore_errors=True)
@@ -126,13 +129,16 @@ class Worktree:
             return policy
 
         def is_around(folder: Path) -> bool:
+            """True if the folder is the root of the original tree or above it."""
             return root.is_relative_to(folder.resolve())
 
         writable = [self.cwd]
         for folder in policy.writable_roots:
             is_within = folder.resolve().is_relative_to(root)
-            if not is_within and not is_around(folder):
-                writable.append(folder)
+            if is_within or is_around(folder):
+                # It would make the original writable.
+                continue
+            writable.append(folder)
         slash_tmp = Path("/tmp")
         tmpdir = Path(environment.get("TMPDIR") or slash_tmp)
         return replace(
@@ -193,7 +199,7 @@ async def open_worktree(
 @contextmanager
 def working_in(tree: Worktree) -> Generator[None]:
     """Keep others from removing the worktree while the context lasts."""
-    with _locked(tree.path.parent, shared=True):
+    with _lock_if_possible(tree.path.parent, shared=True):
         yield
 
 
@@ -208,12 +214,12 @@ def run_worktree(
     being written.
     """
     git = replace(git, is_shielded=True)
-    with _locked(git.own_repository.common):
+    with _lock_if_possible(git.own_repository.common):
         return git.output(root, "worktree", *words)
 
 
 @contextmanager
-def _locked(
+def _lock_if_possible(
     folder: Path,
     *,
     shared: bool = False,
@@ -245,6 +251,7 @@ async def _leave(
         if found:
             warn(f"The git worktree {tree.path} has {found} and is kept.")
             return
+        # Without this lock, somebody else works in the worktree, and it is kept.
         with locked(tree.path.parent, 0):
             ignored = await asyncio.to_thread(tree.remove)
         if ignored:
@@ -328,6 +335,7 @@ def _discard(git: Git, root: Path, path: Path) -> None:
 def _commit(git: Git, root: Path, base: str) -> str:
     """The id of a commit. Raises a `CodexError` if there is no such commit."""
     verify = ("rev-parse", "--verify", "-q", "--end-of-options", f"{base}^{{commit}}")
+    # The exit code 1 means that there is no such commit. For any other failure, `output` raises.
     if git.run(root, *verify).returncode != 1:
         return git.output(root, *verify)
     why = "has none" if base == "HEAD" else f"does not have {base!r}"

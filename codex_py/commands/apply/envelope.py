@@ -1,4 +1,4 @@
-"""The program that models call as `apply_patch`. It prints what that of Codex CLI 0.169 prints.
+"""The program that models call as `apply_patch`. Its output is that of Codex CLI 0.169.
 
 It runs if the program is called `apply_patch` or `applypatch` (through a symbolic link to
 `codex-py`), and for `codex-py --codex-run-as-apply-patch PATCH`. Unlike in Codex, a patch that

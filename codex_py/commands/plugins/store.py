@@ -105,6 +105,7 @@ def read_source(
                 " file:// or git@"
             )
         address = str(folder)
+        # A bare repository has no files to read, and a `ref` can be read only from a repository.
         is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
         is_repository = is_bare or ref is not None
     try:
@@ -129,8 +130,8 @@ def _fetched(
     # The commit comes first in this file, and then a tab.
     fetched = (git.folder / "FETCH_HEAD").read_text("utf-8")
     commit, _, _ = fetched.partition("\t")
-    # Not a checkout, which makes an index: a few objects can stand for billions of files. The output
-    # of git is limited.
+    # A checkout would make an index without a limit: a few objects can stand for billions of files.
+    # The output of `ls-tree` is limited.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     # One more than is allowed, so that `checked_files` refuses it.
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
@@ -258,7 +259,7 @@ def workspace(home: Path) -> Generator[Path]:
         make_private(folder)
         with locked(folder, _LOCK_TIMEOUT_S):
             for left in folder.glob(f"{_UNFINISHED}*"):
-                # A program that uses a folder holds its lock.
+                # A folder that is still used is kept: its program holds the lock.
                 with suppress(OSError), locked(left, 0):
                     _delete(left)
             made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))

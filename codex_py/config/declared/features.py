@@ -126,7 +126,7 @@ class Features(Section):
     default_mode_request_user_input: bool | None = key(
         "Offer `request_user_input` outside of Plan mode."
     )
-    # These protect.
+    # Settings that protect the user.
     hooks: bool | None = key("Run hooks.")
     codex_hooks: bool | None = key("The old name of `features.hooks`.")
     credential_masking: bool | None = key("Codex's masking of keys; see compatibility.")

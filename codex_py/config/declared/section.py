@@ -33,7 +33,8 @@ class Key:
     """The declaration of a key. The type of its values is the annotation of the attribute."""
 
     is_table = False
-    """True for a section, or a table of names that the user chooses: unset, it is empty."""
+    """True for a section, and for a table of names that the user chooses. If such a key is not set, its
+    value is an empty table."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Key:
         self.in_project = in_project
         """True if a project may set the key."""
         self.harmless = harmless
-        """The values that need no warning, of a key without effect; None for a key with an effect."""
+        """For a key without effect, the values that need no warning; None for a key with an effect."""
         self.names = names
         """The names that a `rest` stands for; None if it stands for any name."""
 
@@ -68,7 +69,7 @@ class Key:
     def kind(self) -> Kind:
         """The type of the values; for a `rest`, of the value of each name.
 
-        None is left out if it is the only alternative to one type.
+        For `str | None` it is `str`, because None only means that the key is not set.
         """
         text: str = self.owner.__annotations__[self.attribute]
         annotation = _evaluated(text, self.owner.__module__)

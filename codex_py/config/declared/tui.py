@@ -13,7 +13,7 @@ from codex_py.config.declared.kinds import (
 from codex_py.config.declared.section import Section, key, no_effect, rest, table
 from codex_py.config.keymap import action_names
 
-_Actions: TypeAlias = Mapping[str, KeyName | tuple[KeyName, ...]]
+_KeysByAction: TypeAlias = Mapping[str, KeyName | tuple[KeyName, ...]]
 _HOW_TO: Final = (
     "one, a list, or `[]` for none; see [the terminal](terminal.md#keys-of-your-own)."
 )
@@ -33,61 +33,63 @@ class GlobalKeys(Section):
     leader: KeyName | tuple[KeyName, ...] | None = key(
         "The key that `leader` stands for in the others; Ctrl-X unless it is set."
     )
-    actions: _Actions = _actions("global", "anywhere in the prompt")
+    actions: _KeysByAction = _actions("global", "anywhere in the prompt")
 
 
 class ChatKeys(Section):
     """`[tui.keymap.chat]`"""
 
-    actions: _Actions = _actions("chat", "while the agent works")
+    actions: _KeysByAction = _actions("chat", "while the agent works")
 
 
 class ComposerKeys(Section):
     """`[tui.keymap.composer]`"""
 
-    actions: _Actions = _actions("composer", "sending and searching")
+    actions: _KeysByAction = _actions("composer", "sending and searching")
 
 
 class EditorKeys(Section):
     """`[tui.keymap.editor]`"""
 
-    actions: _Actions = _actions("editor", "writing")
+    actions: _KeysByAction = _actions("editor", "writing")
 
 
 class ListKeys(Section):
     """`[tui.keymap.list]`"""
 
-    actions: _Actions = _actions("list", "lists")
+    actions: _KeysByAction = _actions("list", "lists")
 
 
 class PagerKeys(Section):
     """`[tui.keymap.pager]`"""
 
-    actions: _Actions = _actions("pager", "what covers the screen")
+    actions: _KeysByAction = _actions("pager", "what covers the screen")
 
 
 class ApprovalKeys(Section):
     """`[tui.keymap.approval]`"""
 
-    actions: _Actions = _actions("approval", "questions about what the agent may do")
+    actions: _KeysByAction = _actions(
+        "approval", "questions about what the agent may do"
+    )
 
 
 class AgentsKeys(Section):
     """`[tui.keymap.agents]`"""
 
-    actions: _Actions = _actions("agents", "an agent that is read")
+    actions: _KeysByAction = _actions("agents", "an agent that is read")
 
 
 class VimNormalKeys(Section):
     """`[tui.keymap.vim_normal]`"""
 
-    actions: _Actions = _actions("vim_normal", "vi's normal mode")
+    actions: _KeysByAction = _actions("vim_normal", "vi's normal mode")
 
 
 class VimOperatorKeys(Section):
     """`[tui.keymap.vim_operator]`"""
 
-    actions: _Actions = _actions("vim_operator", "behind an operator of vi")
+    actions: _KeysByAction = _actions("vim_operator", "behind an operator of vi")
 
 
 class VimSearchKeys(Section):
@@ -101,7 +103,7 @@ class VimSearchKeys(Section):
 class VimTextObjectKeys(Section):
     """`[tui.keymap.vim_text_object]`"""
 
-    actions: _Actions = _actions("vim_text_object", "a text object of vi")
+    actions: _KeysByAction = _actions("vim_text_object", "a text object of vi")
 
 
 class Keymap(Section):
