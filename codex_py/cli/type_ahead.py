@@ -65,12 +65,13 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     modes = [*before]
     modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(0, termios.TCSANOW, modes)
-    # The number of bytes that were typed before. It includes a Ctrl-D in this mode only.
+    # The kernel returns the number of bytes that were typed before, as an integer of four bytes. It
+    # counts a Ctrl-D only because the terminal is no longer in canonical mode.
     waiting = fcntl.ioctl(0, termios.FIONREAD, bytes(4))
     has_input = waiting != bytes(4)
     if not has_input:
-        # Enter gives a carriage return from now on. By this flag, `raw_mode` knows that the
-        # terminal has translated no key that it will read.
+        # From now on, Enter gives a carriage return. If the flag is off, `raw_mode` knows that no key
+        # was translated before it reads the first one.
         modes[_IFLAG] &= ~termios.ICRNL
         termios.tcsetattr(0, termios.TCSANOW, modes)
     elif os.environ.get("TERM", "dumb") != "dumb":

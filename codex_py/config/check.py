@@ -111,7 +111,8 @@ def unused_keys(
             yield (*path, name)
             continue
         inner = kind_at(kind, name)
-        # A value that may also be of another form than a table is judged as a whole.
+        # Search tables only. The type of a key that may also be a boolean, for instance, has another
+        # form.
         if form(inner) in {"fields", "mapping"} and isinstance(value, dict):
             table = cast("dict[str, Any]", value)
             yield from unused_keys(table, inner, (*path, name))
@@ -140,6 +141,7 @@ def may_protect(key: KeyPath) -> bool:
     Such a key is in a table of protections, or is a misspelt name of a protection.
     """
     if _is_setting(key[0]):
+        # The unknown key is inside of a known table.
         return key[0] in _PROTECTING_TABLES
     # Comparing takes time in proportion to the square of a key's length, and a file may have
     # thousands of keys.
@@ -154,8 +156,9 @@ def _is_setting(name: str) -> bool:
 
 def remedy(key: KeyPath) -> str | None:
     """A clause that says what to do about an unknown key; None if no known key is similar."""
+    is_inside_table = len(key) > 1
     is_renamed = ".".join(key) in _RENAMED
-    if len(key) > 1 and _is_setting(key[-1]) and not is_renamed:
+    if is_inside_table and _is_setting(key[-1]) and not is_renamed:
         return f"`{key[-1]}` belongs above the first [table] of the file"
     similar = suggestion(key)
     if similar is None:

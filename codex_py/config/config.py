@@ -67,7 +67,7 @@ class Config:
     """True if a `.git` entry was found; git itself is not run."""
     trust: Trust | None
     project_trust: ProjectTrust
-    """Tells if the files in the project's `.codex` folders are used, and has their contents."""
+    """Says whether the files in the project's `.codex` folders are used, and has their contents."""
 
     model: str
     """The model without its provider, even if the setting is `provider/model`."""
@@ -155,19 +155,23 @@ class Config:
     ) -> SandboxPolicy:
         """The policy before the domain list and the requirements restrict it."""
         rules = self.files.plus(protection_rules(self.layers, added))
-        name = ""
         has_network = mode == "danger-full-access"
+        # Without a profile that decides, commands may write to all workspace roots.
+        profile_name = ""
         writes_roots = True
         profile = self.permission_profile
         if profile is not None:
             rules = rules.plus(profile.rules(added))
             if profile.decides:
-                name = profile.name
+                profile_name = profile.name
                 has_network = has_network or profile.network
                 writes_roots = profile.writes_roots
         if mode != "workspace-write":
             return SandboxPolicy(
-                mode=mode, network_access=has_network, files=rules, profile=name
+                mode=mode,
+                network_access=has_network,
+                files=rules,
+                profile=profile_name,
             )
         configured = self.sandbox_workspace_write
         roots = configured.writable_roots
@@ -178,7 +182,7 @@ class Config:
             configured,
             writable_roots=unique,
             files=rules,
-            profile=name,
+            profile=profile_name,
         )
 
 
@@ -230,7 +234,10 @@ def load_config(
 
 
 def _with_domains(policy: SandboxPolicy, domains: DomainRules) -> SandboxPolicy:
-    """Restrict the network to the domain list; without network, to its opened hosts."""
+    """Restrict the network of a policy to the domain list.
+
+    A policy without network access gets access to the opened hosts of the list only.
+    """
     if not policy.network_access:
         domains = replace(domains, allow=domains.opened)
     has_network = policy.network_access or bool(domains.opened)
@@ -251,13 +258,14 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         lambda name: layers.where(("mcp_servers", name)),
     )
     sandbox_mode, profile = chosen_permissions(layers)
-    workspace = (layers.cwd,)
-    workspace_write = _workspace_write(settings.sandbox_workspace_write)
+    workspace_roots = (layers.cwd,)
     if profile is not None:
-        workspace = (layers.cwd, *profile.roots)
-        if profile.decides:
-            workspace_write = profile.policy(workspace)
-    files = file_rules(layers, profile, workspace).denying(requirements.files)
+        workspace_roots = (layers.cwd, *profile.roots)
+    if profile is not None and profile.decides:
+        workspace_write = profile.policy(workspace_roots)
+    else:
+        workspace_write = _workspace_write(settings.sandbox_workspace_write)
+    files = file_rules(layers, profile, workspace_roots).denying(requirements.files)
     accepted = accepted_lacks(layers)
     if "permissions.filesystem" in accepted and not requirements.files.denies:
         files = replace(files, may_be_unenforced=True)

@@ -66,7 +66,11 @@ def read_text(
 
 @contextmanager
 def as_config_error(path: Path, fault: str) -> Generator[None]:
-    """Turn an error of the system into a `ConfigError`: `{path} cannot be {fault}: …`."""
+    """Turn an error of the system into a `ConfigError`: `{path} cannot be {fault}: …`.
+
+    Args:
+        fault: a participle such as `written`.
+    """
     try:
         yield
     except (OSError, UnicodeEncodeError) as error:
@@ -104,7 +108,8 @@ def replace_text(
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
     """Parse the text of a file. The message of a `ConfigError` has the path, line and column."""
-    # Parsing takes time in proportion to the square of a key's length.
+    # Refuse long dotted keys before parsing, which takes time in proportion to the square of their
+    # length.
     unquoted_lines = _QUOTED.sub("", text).split("\n")
     if any(line.count(".") > _MAX_DEPTH for line in unquoted_lines):
         raise _too_deep(str(path))

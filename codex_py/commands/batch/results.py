@@ -29,14 +29,15 @@ class ResultsFile:
         self._path = path
         self.folder = path.with_suffix("").absolute()
         self.ended: dict[str, tuple[str, str]] = {}
-        """Of each ended task, by its id: the digest of its line in the task file, and its status."""
+        """The digest and the status of each ended task, by its id. The digest is that of the task's line
+        in the task file."""
         try:
             make_private(self.folder)
             # Lock the folder, because the file may be replaced. The descriptor stays open, and with
             # it the lock.
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
             lock(os.open(self.folder, flags), timeout_s=0)
-            # Git must not take the agents' files in there for changes of a task.
+            # The folder holds files of the agents. Keep git from listing them as changes of a task.
             (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
             self._cut_unfinished_line()
             for result in self.lines():

@@ -37,11 +37,11 @@ _DECLINED: Final = object()
 _DONE: Final = object()
 
 _HINT: Final = "{list.move_left}: back, Esc: stop; other text goes to your prompt"
+# An option is picked by its index. These are the other picks of a question.
 _OWN = "own"
 _BACK = "back"
 _NEXT = "next"
 _DISMISSED = "dismissed"
-"""Picks other than an option, which is picked by its index."""
 _MOST_OPTIONS: Final = 50
 _LONGEST: Final = 500
 """Characters of an option that are shown."""
@@ -78,7 +78,9 @@ class TerminalElicitor:
         try:
             content = await self._form(head, elicitation.schema or {})
             question = [*head, ("", _filled_in(content))]
-            if not await self._ask(lambda: yes_or_no(question, yes, "No, decline")):
+            panel = partial(yes_or_no, question, yes, "No, decline")
+            is_accepted = await self._ask(panel)
+            if not is_accepted:
                 raise _Declined
         except _Declined:
             return ElicitationAnswer("decline")
@@ -91,11 +93,11 @@ class TerminalElicitor:
         content: dict[str, Any] = {}
         properties = object_field(schema, "properties")
         required = _sequence(schema.get("required"))
-        for name, field in properties.items():
-            if not isinstance(field, dict):
+        for name in properties:
+            if not isinstance(properties[name], dict):
                 continue
-            needed = name in required
             field = object_field(properties, name)
+            needed = name in required
             question = [*head, *_field_question(name, field, needed=needed)]
             value = await self._field(question, field, needed=needed)
             if value is not None:
@@ -163,6 +165,7 @@ class TerminalElicitor:
         )
 
     async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
+        """Ask with a panel. Raises `_Declined` if its answer is `_DECLINED`."""
         answer = await self._panels.ask(panel, about="An MCP server asks")
         if answer is _DECLINED:
             raise _Declined
@@ -310,7 +313,9 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
                 continue
             answers[question.id] = text
         elif isinstance(picked, int):
-            answers[question.id] = question.options[picked][0]
+            label, _ = question.options[picked]
+            answers[question.id] = label
+        # After `_NEXT`, the answer that the user gave already stays.
         at += 1
     return ElicitationAnswer("accept", dict(answers))
 
@@ -390,10 +395,10 @@ class PlanOffer:
 
     def make(self, plan: str) -> None:
         """Ask whether to implement a plan."""
-        self.ask(self._ask(plan))
+        self.ask(self._offer(plan))
 
     def ask(self, asking: Coroutine[Any, Any, None]) -> None:
-        """Ask another question at the end of the turn."""
+        """Run the coroutine of a question at the end of a turn, in place of an earlier question."""
         self.withdraw()
         self._asking = self._ui.tasks.create_task(asking)
 
@@ -403,7 +408,7 @@ class PlanOffer:
             self._asking.cancel()
             self._asking = None
 
-    async def _ask(self, plan: str) -> None:
+    async def _offer(self, plan: str) -> None:
         options: list[MenuOption[Begin | None]] = [
             MenuOption(
                 "Yes, implement this plan", "here", "y", "leaves Plan mode", lasts=True

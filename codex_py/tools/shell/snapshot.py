@@ -98,6 +98,11 @@ _Stamps: TypeAlias = Mapping[Path, "tuple[int, int, int] | None"]
 """The inode, size and modification time of files; None for a missing file."""
 
 
+_Stamped: TypeAlias = tuple[_Stamps, ShellSnapshot | None]
+"""A snapshot, after the stamps of the files that it depends on. None instead of a snapshot: commands
+must run the profile themselves."""
+
+
 class _State(NamedTuple):
     """The state of a shell, as it prints it."""
 
@@ -133,9 +138,8 @@ class LoginShell:
     confine: Callable[[Sequence[str]], Sequence[str]]
     """Returns the argv that runs a command in the sandbox. May raise a `ToolError`."""
     cwd: Path
-    snapshots: dict[object, tuple[_Stamps, ShellSnapshot | None]]
-    """The snapshots, shared with the session's parent and children, and the files that each depends
-    on. None for a snapshot that failed."""
+    snapshots: dict[object, _Stamped]
+    """The last snapshot for each `_key`. The session shares them with its parent and its children."""
     _runner: ProgramRunner = field(default_factory=ProgramRunner)
     _task: asyncio.Task[None] | None = None
 
@@ -177,11 +181,12 @@ class LoginShell:
 
     @cached_property
     def _key(self) -> object:
-        # `merge` drops the variables that differ between a parent and its children.
+        # Parent and children share a snapshot, so the key must be the same for them: `merge` drops the
+        # variables in which their environments differ.
         variables = self.merge(self.environment, {})
         return self.path, frozenset(variables.items())
 
-    def _current(self) -> tuple[_Stamps, ShellSnapshot | None] | None:
+    def _current(self) -> _Stamped | None:
         """Return the last snapshot and its stamps; None without one, or if a file has changed."""
         found = self.snapshots.get(self._key)
         if found is None:
@@ -211,10 +216,10 @@ class LoginShell:
             pass
         finally:
             self._task = None
-        nvm = "" if snapshot is None else snapshot.exported.get("NVM_DIR")
-        if nvm:
-            # nvm stores the version for new shells there.
-            stamps = {**stamps, **_stamps([Path(nvm, "alias/default")])}
+        if snapshot is not None and snapshot.exported.get("NVM_DIR"):
+            # nvm stores the version for new shells in this file.
+            version_file = Path(snapshot.exported["NVM_DIR"], "alias/default")
+            stamps = {**stamps, **_stamps([version_file])}
         self.snapshots[self._key] = (stamps, snapshot)
 
     async def _taken(self) -> ShellSnapshot | None:
@@ -231,12 +236,14 @@ class LoginShell:
         if not is_bash:
             before = set(_VARIABLES.findall(plain.variables))
             after = set(_VARIABLES.findall(login.variables))
-            # Only bash can restore more than exported variables.
-            if snapshot.setup or after - before - exported.keys():
+            unexported = after - before - exported.keys()
+            # In other shells than bash, only exported variables can be restored.
+            if snapshot.setup or unexported:
                 return None
             return snapshot
         if not snapshot.setup:
             return snapshot
+        # Try whether the script runs without an error and without output.
         environment = self.merge(exported, self.environment) | snapshot.pieces
         tried = await self._run([self.path, "-c", snapshot.command], environment)
         if tried == (0, ""):
@@ -320,9 +327,10 @@ class LoginShell:
             timeout_s=_MAX_S,
             max_output_bytes=_MAX_BYTES,
         )
-        if len(printed) < _MAX_BYTES // 2:
-            return code, printed + errors
-        return code, ""
+        if len(printed) >= _MAX_BYTES // 2:
+            # The output may have been cut.
+            return code, ""
+        return code, printed + errors
 
 
 def _declared(variables: str) -> list[_Declared]:

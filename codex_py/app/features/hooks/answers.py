@@ -45,7 +45,8 @@ class HookAnswer:
     message: str | None = None
     """A text for the user."""
     failure: str | None = None
-    """The reason why a part of the answer does not count: a predicate about the hook."""
+    """The reason why a part of the answer does not count, such as `exited with code 1`. The subject of
+    the sentence is the hook."""
 
 
 def read_answer(
@@ -110,6 +111,7 @@ def _decision(
             updated = own.get("updatedInput")
             return {"updated_input": updated if isinstance(updated, dict) else None}
         case "PreToolUse", {"permissionDecision": _} | {"updatedInput": _}:
+            # Without a decision to allow, a new input does not count either.
             unsupported = str(own.get("permissionDecision"))[:40]
             return {
                 "failure": f"gave the unsupported `permissionDecision` {unsupported!r}"
