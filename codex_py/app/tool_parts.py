@@ -51,7 +51,7 @@ class ToolParts:
     profile_sandbox: PlatformSandbox
     """The sandbox of the login shell's profile. It is offline if there is a list of domains.
 
-    It is separate from `sandbox`: if it is unavailable, a session that runs no command lacks nothing.
+    It is separate from `sandbox`: if it is unavailable, a session without commands lacks nothing.
     """
     login_shell: LoginShell
     script_shell: Sequence[str]

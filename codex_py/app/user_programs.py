@@ -41,8 +41,8 @@ _SETTINGS: Final = (
     "KUBECONFIG",
     "VIRTUAL_ENV",
 )
-"""Patterns of variables that are no secrets, even if they are configured for an MCP server. Commands
-need them as well."""
+"""Patterns of variables that are no secrets, even if they are configured for an MCP server.
+Commands need them as well."""
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand the scripts of models. Others, such as fish, are not used for commands."""
 

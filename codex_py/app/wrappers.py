@@ -57,7 +57,9 @@ def _of_features(
     session: Session,
     field: Callable[[Any], Callable[[Any], Any]],
 ) -> Iterator[Wrapper]:
-    """Describe the features that wrap something, with the text of the wrapper or else of the feature.
+    """Describe the features that wrap something.
+
+    The text is that of the wrapper, or else that of the feature.
 
     Args:
         field: returns the wrapper of an extension, such as `wrap_model`.

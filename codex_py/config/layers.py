@@ -435,9 +435,11 @@ def _project(
                     layers.append(_allowed(reader, layer))
             return layers
         case Changed(files):
+            changed = ", ".join(map(str, files))
             reader.warnings.append(
-                f"This project's own settings, rules and hooks are not used: {', '.join(map(str, files))} changed since"
-                " the project was trusted; look at the change, and trust it with `codex-py exec --trust`."
+                f"This project's own settings, rules and hooks are not used: {changed} changed since"
+                " the project was trusted; look at the change, and trust it with"
+                " `codex-py exec --trust`."
             )
         case Untrusted(files) if files:
             reader.warnings.append(

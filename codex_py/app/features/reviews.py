@@ -72,7 +72,7 @@ class Reviews:
             yield
 
         def wrap_model(inner: ModelStream) -> ModelStream:
-            """Answer with the result of a review, in the turns that ask for one; other requests are passed on."""
+            """Answer with the result of a review in turns that ask for one. Pass other requests on."""
 
             def stream(
                 prompt: Prompt,
@@ -137,7 +137,7 @@ def _last_prompt(prompt: Prompt) -> str:
 
 
 def _has_failed(review: ReviewReport, fail_on: int | None) -> bool:
-    """True if a finding has the priority `fail_on` or a more serious one, which is a lower number."""
+    """True if a finding is at least as serious as `fail_on`. A lower number is more serious."""
     if fail_on is None:
         return False
     if review.unread > 0:
@@ -171,8 +171,8 @@ async def _reviewed(
     error = result.error
     if error is None:
         return answer, None
-    # Change the class of the error: an error of the child's own requests can be of a class for which
-    # this turn would repeat the whole review.
+    # Change the class of the error: for some errors of the child's own requests, this turn would
+    # repeat the whole review.
     failure = CodexError(
         f"The review failed: {error}", code=error.code, exit_code=error.exit_code
     )

@@ -41,8 +41,8 @@ class Worktree:
     root: Path
     """The top of the tree that the worktree was made from."""
     commit: str
-    """The id of the commit without unsaved work; empty if no branch or tag contains HEAD, so that the
-    worktree counts as changed."""
+    """The id of the commit without unsaved work. It is empty if no branch or tag contains HEAD, so
+    that the worktree counts as changed."""
     git: Git
     """Works on this tree, even if its `.git` was changed."""
     home: Path

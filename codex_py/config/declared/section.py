@@ -33,8 +33,8 @@ class Key:
     """The declaration of a key. The type of its values is the annotation of the attribute."""
 
     is_table = False
-    """True for a section, and for a table of names that the user chooses. If such a key is not set, its
-    value is an empty table."""
+    """True for a section, and for a table of names that the user chooses. If such a key is not set,
+    its value is an empty table."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Key:
         self.in_project = in_project
         """True if a project may set the key."""
         self.harmless = harmless
-        """For a key without effect, the values that need no warning; None for a key with an effect."""
+        """For a key without effect, the values that need no warning. None for any other key."""
         self.names = names
         """The names that a `rest` stands for; None if it stands for any name."""
 
