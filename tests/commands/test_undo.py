@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -245,8 +246,9 @@ def put_in_place(path: Path, kind: str) -> None:
         case "a link that leads nowhere":
             path.symlink_to("nowhere")
         case _:
-            with socket.socket(socket.AF_UNIX) as server:
-                server.bind(str(path))
+            # The address of a socket has at most 107 bytes; the folders of a test may be deeper.
+            with socket.socket(socket.AF_UNIX) as server, chdir(path.parent):
+                server.bind(path.name)
 
 
 KINDS = (
