@@ -55,8 +55,9 @@ def run(place: Workplace, script: str, kinds: Mapping[str, Any]) -> Outcome:
         if (user := kinds.get("user")) is not None:
             for path in (place.home.parent, *place.home.parent.rglob("*")):
                 os.chown(path, user, user, follow_symlinks=False)
-            for folder in place.home.parent.parents[:2]:
-                folder.chmod(0o755)
+            for folder in place.home.parent.parents:
+                if not folder.stat().st_mode & 0o001:
+                    folder.chmod(0o755)
         program = [
             sys.executable,
             "-m",
