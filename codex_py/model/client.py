@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -85,6 +85,7 @@ class HttpModelClient:
         self._http = http
         self._key = key
         self._sent = sent
+        self._awaits_first_answer = True
         self._answered = set[bytes]() if answered is None else answered
         self._url = _url(provider, wire)
         all_headers = {**wire.headers, **headers}
@@ -110,7 +111,7 @@ class HttpModelClient:
             content=body,
             headers=[*self._headers, *own_headers],
             timeout=self._timeout,
-            extensions={SENT: self._sent},
+            extensions={SENT: partial(self._has_sent, prompt)},
         )
         try:
             response = await self._http.send(request, stream=True)
@@ -132,6 +133,13 @@ class HttpModelClient:
             raise
         finally:
             await response.aclose()
+
+    def _has_sent(self, prompt: Prompt) -> None:
+        """Tell that the request is written. Load what decodes the first answer meanwhile."""
+        self._sent()
+        if self._awaits_first_answer:
+            self._awaits_first_answer = False
+            asyncio.get_running_loop().call_soon(self._wire.decoder, prompt)
 
     async def aclose(self) -> None:
         await self._http.aclose()

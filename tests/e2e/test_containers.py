@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,8 @@ def run(place: Workplace, script: str, kinds: Mapping[str, Any]) -> Outcome:
             for path in (place.home.parent, *place.home.parent.rglob("*")):
                 os.chown(path, user, user, follow_symlinks=False)
             for folder in place.home.parent.parents:
-                if not folder.stat().st_mode & 0o001:
+                is_temporary = folder.is_relative_to(tempfile.gettempdir())
+                if is_temporary and not folder.stat().st_mode & 0o001:
                     folder.chmod(0o755)
         program = [
             sys.executable,

@@ -109,7 +109,6 @@ class ResponsesWire(ProfiledWire):
         return encoded
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        # The request is on its way, and its answer takes longer than this import.
         from codex_py.model.responses.decoder import ResponsesDecoder  # 9 ms
 
         wrapped: Collection[str] = ()
