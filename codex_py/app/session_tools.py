@@ -94,7 +94,7 @@ class SessionTools:
     def _load(self) -> None:
         """Load the tools between two steps of the turn. An exception is kept, and raised there."""
         try:
-            _ = self.parts
+            self.parts.prepare()
         except BaseException as error:  # noqa: BLE001 - it is raised in the turn
             self._failure = error
 

@@ -19,6 +19,7 @@ from codex_py.core.session import Session
 from codex_py.errors import cause
 from codex_py.execpolicy.added_rule import allow_prefix
 from codex_py.execpolicy.decision import CommandRules
+from codex_py.execpolicy.words import plain_script
 from codex_py.model.catalog import ModelInfo, model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import record_writable_roots
@@ -64,6 +65,10 @@ class ToolParts:
     """Records the folders in which the sandbox lets commands write. Programs in them are not run
     later; see `programs.record_writable_roots`."""
     output_token_limit: int
+
+    def prepare(self) -> None:
+        """Use the time until the first call: compile the patterns that read a command, 5 ms."""
+        plain_script("true")
 
 
 def make_parts(
