@@ -16,6 +16,7 @@ LAYERS = (
         "errors",
         "instructions",
         "programs",
+        "registry",
         "version",
         "filesystem",
         "images",
@@ -27,6 +28,7 @@ LAYERS = (
     {"core"},
     {"app"},
     {"command_line", "testing"},
+    {"api"},
     {"commands", "frontends"},
     {"cli"},
     {"__main__"},
@@ -57,7 +59,7 @@ LOADED_BY_NAME = {
     # The parts of a library, between which other tasks run.
     ("mcp.sdk", "import_module"),
 }
-MAX_LATE_IMPORTS = 60
+MAX_LATE_IMPORTS = 61
 
 
 def modules() -> Mapping[str, Path]:

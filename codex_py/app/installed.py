@@ -4,14 +4,13 @@ The module is loaded only if the configuration names an extension.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, cast
+from importlib.metadata import EntryPoint
+from typing import Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.errors import ConfigError
 from codex_py.protocol.extension import Feature
-
-_GROUP: Final = ".".join(("codex_py", "extensions"))  # Not a module of ours.
+from codex_py.registry import EXTENSIONS, find
 
 
 def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feature]:
@@ -27,14 +26,11 @@ def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feat
 
 def _found(name: str) -> EntryPoint:
     """The entry point of an extension. Raises a `ConfigError` unless there is exactly one."""
-    found = tuple(entry_points(group=_GROUP, name=name))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        what = "more than one installed package has"
-    else:
-        what = "no installed package has"
-    raise ConfigError(f"{what} an extension {name!r}", key=("extensions", name))
+    point = find(EXTENSIONS, name)
+    if point is None:
+        text = f"no installed package has an extension {name!r}"
+        raise ConfigError(text, key=("extensions", name))
+    return point
 
 
 def _made(

@@ -4,14 +4,11 @@ line in `help_texts/top.txt`.
 A long help text goes into `help_texts/NAME.txt`, in 80 columns. A test compares it to the options.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
-
-from codex_py.command_line.parser import suggestion
-from codex_py.errors import UsageError
-from codex_py.streams.standard import print_out
 
 _HELP_TEXTS = Path(__file__).with_name("help_texts")
 
@@ -137,7 +134,7 @@ COMMANDS = (
     Command("worktree", members=dict.fromkeys(("list", "remove"), "commands.worktree")),
     Command("demo", "cli.main", own_options=False),
     Command("config", "commands.explain", words=("explain",), own_options=False),
-    Command("help", "cli.commands"),
+    Command("help", "cli.help"),
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in command.names}
@@ -162,6 +159,11 @@ def find_command(word: str) -> Command | None:
     return _BY_NAME.get(word)
 
 
+def may_be_command(word: str) -> bool:
+    """False for a word that no command is called, such as a prompt or an option."""
+    return re.fullmatch(r"[a-z][a-z0-9-]*", word) is not None
+
+
 def help_text(word: str) -> str:
     """Read the help text of a command. If it has none, return the list of all commands."""
     path = _HELP_TEXTS / "top.txt"
@@ -171,12 +173,3 @@ def help_text(word: str) -> str:
         if own.exists():
             path = own
     return path.read_text(encoding="utf-8")
-
-
-def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the help of the command that the words name; `exec resume` has the help of `exec`."""
-    words = [word for word in argv if not word.startswith("-")]
-    word = words[0] if words else ""
-    if word and find_command(word) is None:
-        raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")
-    return print_out(help_text(word))

@@ -10,8 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from codex_py import registry
+from codex_py.api.commands import Command as PackageCommand
 from codex_py.app.loading import load
 from codex_py.cli.commands import NAMES, Command, find_command, help_text
+from codex_py.cli.package_commands import package_command
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import CommandParser, HelpRequested, OneOf
 from codex_py.config.paths import codex_home
@@ -72,6 +75,10 @@ def _suggestions(
     Not all of it begins with `current`.
     """
     row, member = _command(before)
+    if row is None and before:
+        added = package_command(before[0])
+        if added is not None:
+            return _of_package(added, before[1:], current)
     if row is not None:
         if row.members and not member:
             return row.members
@@ -86,12 +93,42 @@ def _suggestions(
     if current.startswith("-"):
         return _shown_options(row, parser)
     if row is None:
-        return NAMES
+        return [*NAMES, *registry.names(registry.COMMANDS)]
     place = f"{row.names[0]} {member}".strip()
     arguments = _arguments(parser, place, environment)
     if member:
         return arguments
     return [*row.words, *arguments]
+
+
+def _of_package(
+    command: PackageCommand, before: Sequence[str], current: str
+) -> Iterable[str]:
+    """List what may stand in the place of `current` in a command of an installed package."""
+    if command.members:
+        if not before:
+            return command.members
+        member = command.members.get(before[0])
+        if member is None:
+            return ()
+        return _of_package(member, before[1:], current)
+    if command.options is None:
+        return ()
+    parser = CommandParser(command.options)
+    option = None
+    if before:
+        option = parser.option_named(before[-1])
+    if option is not None and option.nargs != 0:
+        return _values(option)
+    if current.startswith("-"):
+        return _named_in(command.help, parser)
+    return [value for each in parser.positionals() for value in _values(each)]
+
+
+def _named_in(text: str, parser: CommandParser) -> list[str]:
+    """The options of a parser that a help text names."""
+    shown = re.findall(r"--[\w-]+", text)
+    return [name for name in shown if parser.option_named(name) is not None]
 
 
 def _shown_options(row: Command | None, parser: CommandParser) -> list[str]:
@@ -100,8 +137,7 @@ def _shown_options(row: Command | None, parser: CommandParser) -> list[str]:
         text = help_text(row.names[0])
     else:
         text = help_text("exec")
-    shown = re.findall(r"--[\w-]+", text)
-    return [name for name in shown if parser.option_named(name) is not None]
+    return _named_in(text, parser)
 
 
 def _command(words: Sequence[str]) -> tuple[Command | None, str]:

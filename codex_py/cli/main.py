@@ -16,6 +16,7 @@ from codex_py.cli.commands import (
     Command,
     find_command,
     help_text,
+    may_be_command,
 )
 from codex_py.command_line.parser import (
     TYPING_MISTAKE,
@@ -107,6 +108,15 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         if command.members:
             member, rest = _member(command, rest)
         return load(command.target(member))(rest, environment)
+    if command is None and may_be_command(word):
+        from codex_py.cli.package_commands import (
+            package_command,
+            run_package_command,
+        )  # 25 ms, for a word that is no command of our own
+
+        added = package_command(word)
+        if added is not None:
+            return run_package_command(word, added, rest, environment)
     from codex_py.command_line.arguments import parse_arguments  # 25 ms
 
     arguments = parse_arguments(argv)

@@ -22,6 +22,7 @@ from codex_py import (
 from codex_py.app.guarded_extension import ExtensionBug
 from codex_py.protocol.bugs import bug_line
 from codex_py.testing import ev_completed, ev_message
+from tests.support.packages import install_package
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
@@ -38,16 +39,9 @@ def block(start: str) -> str:
 
 
 def install(folder: Path, module: str) -> None:
-    folder.mkdir()
-    (folder / "codex_py_shout.py").write_text(module, encoding="utf-8")
-    about = folder / "codex_py_shout-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: codex-py-shout\nVersion: 1.0\n", encoding="utf-8"
-    )
     points = block('[project.entry-points."codex_py.extensions"]').splitlines()[1:]
-    lines = ["[codex_py.extensions]", *(line.replace('"', "") for line in points)]
-    (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+    group = dict(line.replace('"', "").split(" = ") for line in points)
+    install_package(folder, "codex_py_shout", module, {"codex_py.extensions": group})
 
 
 def configure(place: Workplace, server: ScriptedServer, table: str) -> None:

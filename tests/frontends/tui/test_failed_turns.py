@@ -18,6 +18,7 @@ from codex_py.testing import (
     ev_message,
 )
 from tests.frontends.tui.terminals import Start, leave
+from tests.support.packages import install_package
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -201,14 +202,8 @@ def test_a_bug_costs_its_turn_and_not_the_terminal(
     place: Workplace, tmp_path: Path, log: str | None
 ) -> None:
     packages = tmp_path / "packages"
-    about = packages / "failing-1.0.dist-info"
-    about.mkdir(parents=True)
-    (packages / "failing.py").write_text(FAILING, encoding="utf-8")
-    (about / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n", "utf-8"
-    )
-    entry = "[codex_py.extensions]\nfailing = failing:feature\n"
-    (about / "entry_points.txt").write_text(entry, encoding="utf-8")
+    points = {"codex_py.extensions": {"failing": "failing:feature"}}
+    install_package(packages, "failing", FAILING, points)
     with ScriptedServer([ANSWER]) as server:
         place.configure(server)
         with (place.home / "config.toml").open("a", encoding="utf-8") as config:

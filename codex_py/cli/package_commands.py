@@ -1,0 +1,94 @@
+"""Runs the subcommands of installed packages; see `api.commands`."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from codex_py.api.commands import Command
+from codex_py.cli.commands import may_be_command
+from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
+from codex_py.errors import ConfigError, UsageError
+from codex_py.registry import COMMANDS, find, names
+from codex_py.streams.standard import print_out
+
+
+def package_command(name: str) -> Command | None:
+    """Load the command of this name. None if no installed package has one.
+
+    Raises:
+        ConfigError: more than one package has it, or it cannot be loaded.
+    """
+    if not may_be_command(name):
+        return None
+    point = find(COMMANDS, name)
+    if point is None:
+        return None
+    try:
+        command: Any = point.load()
+    except Exception as error:
+        raise _unusable(point, repr(error)) from error
+    if not isinstance(command, Command):
+        is_now = type(command).__name__
+        raise _unusable(point, f"its entry point is a {is_now}, not a `Command`")
+    if command.run is None and not command.members:
+        raise _unusable(point, "it has neither `run` nor `members`")
+    return command
+
+
+def _unusable(point: EntryPoint, reason: str) -> ConfigError:
+    return ConfigError(
+        f"the command {point.name!r} ({point.value}) cannot be used: {reason}"
+    )
+
+
+def run_package_command(
+    name: str, command: Command, argv: Sequence[str], environment: Mapping[str, str]
+) -> int:
+    """Run a command with the words behind its name. Returns the exit code.
+
+    Raises whatever the command raises.
+    """
+    words = list(argv)
+    if command.members:
+        member = words.pop(0) if words else ""
+        if member in {"-h", "--help", "help"}:
+            return print_out(command.help)
+        return run_package_command(
+            f"{name} {member}", _member(name, command, member), words, environment
+        )
+    assert command.run is not None
+    if command.options is None:
+        if {"-h", "--help"} & {*words}:
+            return print_out(command.help)
+        return command.run(words, environment)
+    try:
+        options = parse_options(command.options, words)
+    except HelpRequested:
+        return print_out(command.help)
+    return command.run(options, environment)
+
+
+def _member(name: str, group: Command, word: str) -> Command:
+    """Return the member of a group that the word names.
+
+    Raises:
+        UsageError: there is no such member.
+    """
+    member = group.members.get(word)
+    if member is not None:
+        return member
+    known = ", ".join(group.members)
+    if not word or word.startswith("-"):
+        raise UsageError(f"say what to do: codex-py {name} COMMAND, one of {known}")
+    near = suggestion(word, group.members) or f" Use one of {known}."
+    raise UsageError(f"unknown command `{name} {word}`.{near}")
+
+
+def list_of_commands() -> str:
+    """List the commands of installed packages for the help; empty if there are none."""
+    found = names(COMMANDS)
+    if not found:
+        return ""
+    width = max(map(len, found))
+    rows = [f"  {name:<{width}}  {package}" for name, package in found.items()]
+    return "\n".join(["", "Commands of installed packages:", *rows, ""])

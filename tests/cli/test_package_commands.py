@@ -1,0 +1,230 @@
+"""Subcommands of installed packages, as `docs/extensions.md` shows one.
+
+Tests `api/commands.py`, `cli/help.py`, `cli/package_commands.py` and `registry.py`.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from codex_py.cli.main import main
+from tests.support.packages import install_package
+
+ROOT = Path(__file__).parents[2]
+DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
+GROUP = "codex_py.commands"
+
+Run: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+def block(start: str) -> str:
+    """The code block of the documentation that has this text."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    (found,) = (each for each in blocks if start in each)
+    return found
+
+
+def points() -> dict[str, str]:
+    """The entry points that the documentation shows."""
+    lines = block('[project.entry-points."codex_py.commands"]').splitlines()[1:]
+    return dict(line.replace('"', "").split(" = ") for line in lines)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "packages"
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    for name in ("codex_py_count", "codex_py_other"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def documented(packages: Path) -> Path:
+    install_package(
+        packages,
+        "codex_py_count",
+        block("Count the words of a file."),
+        {GROUP: points()},
+    )
+    return packages
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(argv)
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_the_command_of_a_package_runs_with_its_options(
+    documented: Path, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text("to be or not to be", encoding="utf-8")
+    assert run("count-words", "a") == (0, "6\n", "")
+    by_count = run("count-words", "--each", "--order", "by-count", "a")
+    assert by_count == (0, "2 be\n2 to\n1 not\n1 or\n", "")
+
+
+@pytest.mark.parametrize("words", [("count-words", "--help"), ("help", "count-words")])
+def test_its_help_is_its_own(
+    documented: Path, run: Run, words: tuple[str, ...]
+) -> None:
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert out.startswith("Count the words of a file.\n")
+
+
+def test_the_list_of_commands_names_it_without_importing_it(
+    documented: Path, run: Run
+) -> None:
+    code, out, _ = run("help")
+    assert code == 0
+    assert re.search(
+        r"^Commands of installed packages:\n  count-words  codex-py-count$",
+        out,
+        re.MULTILINE,
+    )
+    assert "codex_py_count" not in sys.modules
+
+
+def test_other_commands_do_not_import_it(documented: Path, run: Run) -> None:
+    run("exit-codes")
+    run("help", "exec")
+    assert "codex_py_count" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["count-words"], "say which file: codex-py count-words FILE"),
+        (["count-words", "--eahc", "a"], "unknown option --eahc. Did you mean --each?"),
+        (["count-words", "a", "b"], "unexpected argument 'b'"),
+        (["count-words", "--order", "x", "a"], "argument --order: 'x' is not"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    documented: Path, run: Run, words: list[str], message: str
+) -> None:
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert message.removeprefix("argument ") in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "completions"),
+    [
+        (["count-"], ["count-words"]),
+        (["count-words", "--"], ["--each", "--order", "--help"]),
+        (["count-words", "--order", ""], ["by-name", "by-count"]),
+    ],
+)
+def test_its_options_are_completed(
+    documented: Path, run: Run, before: list[str], completions: list[str]
+) -> None:
+    code, out, _ = run("completion", "--candidates", "--", *before)
+    assert (code, out.split()) == (0, completions)
+
+
+def test_a_command_of_the_program_cannot_be_replaced(packages: Path, run: Run) -> None:
+    install_package(
+        packages,
+        "codex_py_other",
+        "raise SystemError('it was imported')\n",
+        {GROUP: {"exit-codes": "codex_py_other:command"}},
+    )
+    code, out, _ = run("exit-codes")
+    assert code == 0
+    assert "53" in out
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError"),
+        ("other = 1\n", "AttributeError"),
+        ("command = print\n", "is a builtin_function_or_method, not a `Command`"),
+        (
+            "from codex_py.api.commands import Command\ncommand = Command()\n",
+            "it has neither `run` nor `members`",
+        ),
+        ("1 / 0\n", "ZeroDivisionError"),
+    ],
+)
+def test_a_command_that_cannot_be_used_is_named(
+    packages: Path, run: Run, module: str, reason: str
+) -> None:
+    target = {"broken": "codex_py_other:command"}
+    install_package(packages, "codex_py_other", module, {GROUP: target})
+    code, out, err = run("broken")
+    assert (code, out) == (78, "")
+    assert err.startswith(
+        "Error: the command 'broken' (codex_py_other:command) cannot be used: "
+    )
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+def test_two_packages_with_one_command_are_named(packages: Path, run: Run) -> None:
+    for module in ("codex_py_count", "codex_py_other"):
+        install_package(packages, module, "", {GROUP: {"same": f"{module}:command"}})
+    code, _, err = run("same")
+    assert code == 78
+    assert "codex-py-count, codex-py-other" in err
+
+
+GROUP_MODULE = """
+from codex_py.api.commands import Command, CodexError
+
+def fail(words, environment):
+    raise CodexError("it is full", exit_code=75)
+
+def show(words, environment):
+    print(words)
+    return 3
+
+command = Command(
+    help="Keep things.\\n",
+    members={"show": Command(show, "Show things.\\n"), "fail": Command(fail)},
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["show", "a", "--b"], (3, "['a', '--b']\n", "")),
+        (["fail"], (75, "", "Error: it is full\n")),
+        (["--help"], (0, "Keep things.\n", "")),
+        (["show", "--help"], (0, "Show things.\n", "")),
+        (
+            [],
+            (
+                2,
+                "",
+                "Error: say what to do: codex-py keep COMMAND, one of show, fail\n",
+            ),
+        ),
+        (
+            ["shwo"],
+            (2, "", "Error: unknown command `keep shwo`. Did you mean show?\n"),
+        ),
+    ],
+)
+def test_a_group_runs_its_members(
+    packages: Path, run: Run, words: list[str], expected: tuple[int, str, str]
+) -> None:
+    target = {"keep": "codex_py_other:command"}
+    install_package(packages, "codex_py_other", GROUP_MODULE, {GROUP: target})
+    assert run("keep", *words) == expected
+    candidates = run("completion", "--candidates", "--", "keep", "")[1]
+    assert candidates.split() == ["show", "fail"]
