@@ -4,9 +4,9 @@ Nothing of a package is imported here. Reading the metadata of all packages take
 a group is read only where somebody asks for a name in it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final
 
 from codex_py.errors import ConfigError
 
@@ -16,6 +16,8 @@ COMMANDS: Final = f"{_OURS}.commands"
 """Subcommands; see `api.commands`."""
 EXTENSIONS: Final = f"{_OURS}.extensions"
 """Features of sessions; see `protocol.extension`."""
+WIRES: Final = f"{_OURS}.wires"
+"""API formats of models; see `api.wires`."""
 
 
 def find(group: str, name: str) -> EntryPoint | None:
@@ -31,6 +33,30 @@ def find(group: str, name: str) -> EntryPoint | None:
             f"{name!r} in the group `{group}` is ambiguous: {packages} have it"
         )
     return found[0] if found else None
+
+
+def load(point: EntryPoint, what: str, key: Sequence[str] = ()) -> Any:
+    """Import the value of an entry point.
+
+    Args:
+        what: names the kind of the value in the error, such as `command`.
+        key: the key of the configuration that asks for it.
+
+    Raises:
+        ConfigError: the import fails.
+    """
+    try:
+        return point.load()
+    except Exception as error:
+        raise unusable(point, what, repr(error), key) from error
+
+
+def unusable(
+    point: EntryPoint, what: str, reason: str, key: Sequence[str] = ()
+) -> ConfigError:
+    """Make the error for an entry point that cannot be used. The arguments are those of `load`."""
+    text = f"the {what} {point.name!r} ({point.value}) cannot be used: {reason}"
+    return ConfigError(text, key=tuple(key))
 
 
 def names(group: str) -> Mapping[str, str]:

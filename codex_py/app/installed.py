@@ -1,16 +1,17 @@
-"""Extensions of installed packages: entry points of the group `codex_py.extensions`.
+"""Extensions and wires of installed packages.
 
-The module is loaded only if the configuration names an extension.
+The module is loaded only if the configuration names one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.errors import ConfigError
 from codex_py.protocol.extension import Feature
-from codex_py.registry import EXTENSIONS, find
+from codex_py.protocol.stream import Wire
+from codex_py.registry import EXTENSIONS, WIRES, find, load, unusable
 
 
 def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feature]:
@@ -33,23 +34,35 @@ def _found(name: str) -> EntryPoint:
     return point
 
 
-def _made(
-    point: EntryPoint,
-    table: Mapping[str, Any],
-) -> Feature:
+def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
     """The feature that an entry point makes from its table."""
-    name = f"the extension {point.name!r} ({point.value})"
     key = ("extensions", point.name)
+    make = load(point, "extension", key)
     try:
-        make = point.load()
         feature: Any = make(table)
     except Exception as error:
-        text = f"{name} cannot be used: {error!r}"
-        raise ConfigError(text, key=key) from error
+        raise unusable(point, "extension", repr(error), key) from error
     if not callable(feature):
-        text = (
-            f"{name} cannot be used: its entry point returned {type(feature).__name__}, not a"
-            " feature, which is a function that takes the session and returns an `Extension`"
+        reason = (
+            f"its entry point returned {type(feature).__name__}, not a feature, which is a function"
+            " that takes the session and returns an `Extension`"
         )
-        raise ConfigError(text, key=key)
+        raise unusable(point, "extension", reason, key)
+    name = f"the extension {point.name!r} ({point.value})"
     return GuardedFeature(cast("Feature", feature), name, key)
+
+
+def installed_wire(name: str) -> Callable[..., Wire]:
+    """Return the class, or another maker, of the wire that `wire_api` names.
+
+    Raises:
+        ConfigError: it is not installed, or cannot be used.
+    """
+    point = find(WIRES, name)
+    if point is None:
+        raise ConfigError(f"no installed package has a wire {name!r}")
+    make = load(point, "wire")
+    if not callable(make):
+        is_now = type(make).__name__
+        raise unusable(point, "wire", f"its entry point is a {is_now}, not a class")
+    return cast("Callable[..., Wire]", make)

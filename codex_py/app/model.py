@@ -336,8 +336,7 @@ def _wire(
     provider: Provider, maker: Maker, session_id: str, options: SessionOptions
 ) -> Wire:
     """The wire of a provider, loaded now."""
-    class_path, _ = WIRES[provider.wire_api]
-    wire: Wire = load(class_path)(
+    wire: Wire = _wire_class(provider.wire_api)(
         deltas=options.text_deltas,
         maker=maker,
         profile=provider.profile,
@@ -347,6 +346,16 @@ def _wire(
     return load(TEXT_TOOLS)(
         wire, session_id=session_id, maker=maker, replayed=_is_replayed(options)
     )
+
+
+def _wire_class(wire_api: str) -> Callable[..., Wire]:
+    """The class of a wire. Raises a `ConfigError` if that of an installed package cannot be used."""
+    if wire_api in WIRES:
+        class_path, _ = WIRES[wire_api]
+        return load(class_path)
+    from codex_py.app.installed import installed_wire  # 20 ms
+
+    return installed_wire(wire_api)
 
 
 def _is_replayed(options: SessionOptions) -> bool:

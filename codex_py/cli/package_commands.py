@@ -1,14 +1,12 @@
 """Runs the subcommands of installed packages; see `api.commands`."""
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint
-from typing import Any
 
 from codex_py.api.commands import Command
 from codex_py.cli.commands import may_be_command
 from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
-from codex_py.errors import ConfigError, UsageError
-from codex_py.registry import COMMANDS, find, names
+from codex_py.errors import UsageError
+from codex_py.registry import COMMANDS, find, load, names, unusable
 from codex_py.streams.standard import print_out
 
 
@@ -23,22 +21,14 @@ def package_command(name: str) -> Command | None:
     point = find(COMMANDS, name)
     if point is None:
         return None
-    try:
-        command: Any = point.load()
-    except Exception as error:
-        raise _unusable(point, repr(error)) from error
+    command = load(point, "command")
     if not isinstance(command, Command):
         is_now = type(command).__name__
-        raise _unusable(point, f"its entry point is a {is_now}, not a `Command`")
+        reason = f"its entry point is a {is_now}, not a `Command`"
+        raise unusable(point, "command", reason)
     if command.run is None and not command.members:
-        raise _unusable(point, "it has neither `run` nor `members`")
+        raise unusable(point, "command", "it has neither `run` nor `members`")
     return command
-
-
-def _unusable(point: EntryPoint, reason: str) -> ConfigError:
-    return ConfigError(
-        f"the command {point.name!r} ({point.value}) cannot be used: {reason}"
-    )
 
 
 def run_package_command(

@@ -85,7 +85,7 @@ class Provider:
     bearer_token: str | None = None
     auth: TokenCommand | None = None
     wire_api: str = "responses"
-    """A key of `WIRES`."""
+    """A key of `WIRES`, or the name of a wire of an installed package."""
     key_header: Literal["bearer", "x-api-key", "api-key"] = "bearer"
     """The header that carries the key: `Authorization: Bearer`, or a header with only the key as
     its value."""
@@ -145,7 +145,7 @@ def resolve_provider(
         raise ConfigError(
             f"Model provider `{provider_id}` not found; known are: {known}"
         )
-    wire_api = _one_of(WIRES, table.get("wire_api", "responses"), (*where, "wire_api"))
+    wire_api = _wire_api(table.get("wire_api", "responses"), (*where, "wire_api"))
     return Provider(
         id=provider_id,
         name=table.get("name") or provider_id,
@@ -253,6 +253,17 @@ def _one_of(
     return value
 
 
+def _wire_api(value: str, where: Sequence[str]) -> str:
+    """The value, if it is the name of an API of ours or of an installed package."""
+    if value in WIRES:
+        return value
+    from codex_py import registry  # 20 ms, and most providers speak an API of ours
+
+    if registry.find(registry.WIRES, value) is not None:
+        return value
+    return _one_of(WIRES, value, where)
+
+
 def _key_header(
     table: Mapping[str, Any],
     wire_api: str,
@@ -306,6 +317,8 @@ def _base_url(
         # The text before an @ may be a password.
         shown = "this" if "@" in value else repr(value)
         raise _mistake(where, f": {shown} is no http:// or https:// address")
+    if wire_api not in WIRES:
+        return value
     value = value.rstrip("/")
     _, own_endpoint = WIRES[wire_api]
     for wire, (_, endpoint) in WIRES.items():

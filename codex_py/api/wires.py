@@ -1,0 +1,59 @@
+"""API formats of models that a package adds, and what they are made of.
+
+The package names each wire in its `pyproject.toml`:
+
+    [project.entry-points."codex_py.wires"]
+    plain = "codex_py_plain:PlainWire"
+
+It is used where a provider of the configuration has `wire_api = "plain"`. The value is called with
+the keywords `deltas`, `maker` and `profile`, as the constructor of `ProfiledWire` is, and returns a
+`Wire`. A wire does no I/O: it makes the body of a request, and decodes the answer. The history is
+items of the Responses API.
+"""
+
+from codex_py.errors import ModelError, StreamError
+from codex_py.model.dialogue import Dialogue
+from codex_py.model.profile import ProfiledWire
+from codex_py.protocol.items import (
+    FunctionCall,
+    FunctionCallOutput,
+    Message,
+    Reasoning,
+    ResponseItem,
+)
+from codex_py.protocol.messages import encode_json
+from codex_py.protocol.prompts import user_prompt
+from codex_py.protocol.stream import (
+    Completed,
+    Decoder,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ResponseEvent,
+    Usage,
+    Wire,
+)
+
+__all__ = [
+    "Completed",
+    "Decoder",
+    "Dialogue",
+    "FunctionCall",
+    "FunctionCallOutput",
+    "Message",
+    "ModelError",
+    "OutputItemAdded",
+    "OutputItemDone",
+    "OutputTextDelta",
+    "ProfiledWire",
+    "Prompt",
+    "Reasoning",
+    "ResponseEvent",
+    "ResponseItem",
+    "StreamError",
+    "Usage",
+    "Wire",
+    "encode_json",
+    "user_prompt",
+]
