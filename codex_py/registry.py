@@ -16,6 +16,8 @@ COMMANDS: Final = f"{_OURS}.commands"
 """Subcommands; see `api.commands`."""
 EXTENSIONS: Final = f"{_OURS}.extensions"
 """Features of sessions; see `protocol.extension`."""
+OPTIONS: Final = f"{_OURS}.options"
+"""Options of `exec`, without their dashes; see `api.options`."""
 WIRES: Final = f"{_OURS}.wires"
 """API formats of models; see `api.wires`."""
 

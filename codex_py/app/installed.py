@@ -1,4 +1,4 @@
-"""Extensions and wires of installed packages.
+"""Extensions, options and wires of installed packages.
 
 The module is loaded only if the configuration names one.
 """
@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
-from codex_py.errors import ConfigError
+from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.stream import Wire
 from codex_py.registry import EXTENSIONS, WIRES, find, load, unusable
@@ -50,6 +50,30 @@ def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
         raise unusable(point, "extension", reason, key)
     name = f"the extension {point.name!r} ({point.value})"
     return GuardedFeature(cast("Feature", feature), name, key)
+
+
+def option_features(options: Sequence[Any]) -> Sequence[Feature]:
+    """Return the features of options of packages; see `api.options`.
+
+    Raises:
+        CodexError: an instance refuses its options, or cannot make its feature.
+    """
+    return [_of_options(each) for each in options]
+
+
+def _of_options(options: Any) -> Feature:
+    kind: type[object] = options.__class__
+    name = f"the options {kind.__qualname__!r} ({kind.__module__})"
+    try:
+        feature: Any = options.feature()
+    except CodexError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{name} cannot be used: {error!r}") from error
+    if not callable(feature):
+        is_now = type(feature).__name__
+        raise ConfigError(f"{name} cannot be used: `feature` returned {is_now}")
+    return GuardedFeature(cast("Feature", feature), name, ())
 
 
 def installed_wire(name: str) -> Callable[..., Wire]:

@@ -118,6 +118,8 @@ class SessionOptions:
     text_deltas: bool = True
     """Emit the text of answers and of reasoning while it streams. If nobody shows it, it is not
     even parsed."""
+    of_packages: Sequence[Any] = ()
+    """Options of installed packages; see `api.options`."""
     mcp_startup_wait: McpStartupWait | None = None
     """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
 

@@ -42,6 +42,7 @@ class Command(NamedTuple):
         return f"codex_py.{module}:{function}"
 
 
+EXEC = "frontends.exec.command:run_exec"
 TERMINAL = "frontends.tui.start:run_terminal"
 BEST_OF = "frontends.exec.best_of:run_best_of"
 _SESSIONS = "commands.sessions.sessions_command"
@@ -51,7 +52,7 @@ COMMANDS = (
     Command("fork", TERMINAL, own_options=False),
     Command(
         "exec, e",
-        "frontends.exec.command",
+        EXEC,
         words=("resume", "fork", "review"),
         own_options=False,
     ),

@@ -91,7 +91,10 @@ def _suggestions(
     if option is not None and option.nargs != 0:
         return _values(option)
     if current.startswith("-"):
-        return _shown_options(row, parser)
+        shown = _shown_options(row, parser)
+        if row is not None and row.names[0] == "exec":
+            shown += [f"--{name}" for name in registry.names(registry.OPTIONS)]
+        return shown
     if row is None:
         return [*NAMES, *registry.names(registry.COMMANDS)]
     place = f"{row.names[0]} {member}".strip()

@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from codex_py.cli.commands import NAMES, find_command, help_text
-from codex_py.cli.package_commands import list_of_commands, package_command
+from codex_py.cli.package_commands import (
+    list_of_commands,
+    list_of_options,
+    package_command,
+)
 from codex_py.command_line.parser import suggestion
 from codex_py.errors import UsageError
 from codex_py.streams.standard import print_out
@@ -18,8 +22,12 @@ def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noq
     if not words:
         return print_out(help_text("") + list_of_commands())
     word = words[0]
-    if find_command(word) is not None:
-        return print_out(help_text(word))
+    command = find_command(word)
+    if command is not None:
+        text = help_text(word)
+        if command.names[0] == "exec":
+            text += list_of_options()
+        return print_out(text)
     added = package_command(word)
     if added is None:
         raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")

@@ -10,6 +10,7 @@ from codex_py.app.loading import load
 from codex_py.cli.commands import (
     BEST_OF,
     COMMANDS,
+    EXEC,
     NAMES,
     OF_CODEX,
     TERMINAL,
@@ -128,6 +129,10 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise HelpRequested
     if arguments.best_of is not None:
         target = f"codex_py.{BEST_OF}"
+    if arguments.of_packages and not target.endswith(EXEC):
+        raise UsageError(
+            "options of packages are for `codex-py exec` without --best-of"
+        )
     if target.endswith(TERMINAL):
         _require_terminal()
     return load(target)(arguments, environment)

@@ -6,7 +6,7 @@ from codex_py.api.commands import Command
 from codex_py.cli.commands import may_be_command
 from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
 from codex_py.errors import UsageError
-from codex_py.registry import COMMANDS, find, load, names, unusable
+from codex_py.registry import COMMANDS, OPTIONS, find, load, names, unusable
 from codex_py.streams.standard import print_out
 
 
@@ -76,9 +76,18 @@ def _member(name: str, group: Command, word: str) -> Command:
 
 def list_of_commands() -> str:
     """List the commands of installed packages for the help; empty if there are none."""
-    found = names(COMMANDS)
+    return _listed("Commands of installed packages", names(COMMANDS))
+
+
+def list_of_options() -> str:
+    """List the options of installed packages for the help of `exec`; empty if there are none."""
+    options = {f"--{name}": package for name, package in names(OPTIONS).items()}
+    return _listed("Options of installed packages", options)
+
+
+def _listed(heading: str, found: Mapping[str, str]) -> str:
     if not found:
         return ""
     width = max(map(len, found))
     rows = [f"  {name:<{width}}  {package}" for name, package in found.items()]
-    return "\n".join(["", "Commands of installed packages:", *rows, ""])
+    return "\n".join(["", f"{heading}:", *rows, ""])

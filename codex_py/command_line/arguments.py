@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
 
 from codex_py.command_line.parser import (
     CommandParser,
@@ -142,6 +142,8 @@ class Arguments:
     """The command and its arguments: all that is neither an option nor a value of one."""
     literal_words: tuple[str, ...] = ()
     """The words after `--`, none of which is a command or an option."""
+    of_packages: tuple[Any, ...] = ()
+    """Options of installed packages: an instance of each class with one; see `api.options`."""
     version: Annotated[bool, flag("-V", "--version")] = False
 
     overrides: Annotated[
@@ -341,6 +343,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     parser = CommandParser(Arguments)
     found, words = parser.parse_known_args(before)
     # argparse gives unknown options back among the words.
+    of_packages, words = _package_options(words)
     for word in words:
         _refuse_unknown_option(parser, word)
     values = given(found)
@@ -350,7 +353,12 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     if requests:
         values["deny"] = [name for name in denied if name not in requests]
         values["refuse"] = requests[-1]
-    arguments = Arguments(words=tuple(words), literal_words=literal_words, **values)
+    arguments = Arguments(
+        words=tuple(words),
+        literal_words=literal_words,
+        of_packages=of_packages,
+        **values,
+    )
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     _check_combinations(arguments)
@@ -364,6 +372,15 @@ def _with_value(word: str) -> str:
     if word == "--worktree":
         return "--worktree="
     return word
+
+
+def _package_options(words: list[str]) -> tuple[tuple[Any, ...], list[str]]:
+    """Split the words into the options of installed packages, parsed, and all others."""
+    if not any(_FLAG.match(word) for word in words):
+        return (), words
+    from codex_py.command_line.package_options import take_package_options  # 20 ms
+
+    return take_package_options(words)
 
 
 def _taken_from_images(images: list[str]) -> list[str]:

@@ -268,6 +268,7 @@ class ExecRun:
             bypass_hook_trust=arguments.bypass_hook_trust,
             suspension=program.suspension,
             text_deltas=False,
+            of_packages=arguments.of_packages,
         )
 
 

@@ -1,0 +1,173 @@
+"""Options of `exec` that installed packages add, as `docs/extensions.md` shows one.
+
+Tests `api/options.py` and `command_line/package_options.py`.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from codex_py.testing import ev_completed, ev_message
+from tests.support.packages import install_package
+from tests.support.program import Workplace, environment, jsonl
+from tests.support.server import ScriptedServer
+
+ROOT = Path(__file__).parents[2]
+DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
+GROUP = "codex_py.options"
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from codex_py.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+Done: TypeAlias = "subprocess.CompletedProcess[bytes]"
+Run: TypeAlias = Callable[..., Done]
+
+
+def block(text: str) -> str:
+    """The code block of the documentation that has this text."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    (found,) = (each for each in blocks if text in each)
+    return found
+
+
+def says(text: str) -> list[dict[str, object]]:
+    return [*ev_message(text), ev_completed()]
+
+
+def install(packages: Path, module: str) -> None:
+    lines = block('[project.entry-points."codex_py.options"]').splitlines()[1:]
+    points = dict(line.replace('"', "").split(" = ") for line in lines)
+    install_package(packages, "codex_py_words", module, {GROUP: points})
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    return tmp_path / "packages"
+
+
+@pytest.fixture
+def run(place: Workplace, packages: Path) -> Run:
+    def run(*argv: str) -> Done:
+        return subprocess.run(
+            [sys.executable, "-P", "-c", PROGRAM, str(packages), *argv],
+            cwd=place.cwd,
+            env=environment(place.home),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+EXEC = ("exec", "--json", "--skip-git-repo-check")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--most-words", "2", "go"),
+        ("--most-words=2", "go"),
+        ("go", "--most-words=2"),
+        ("--most-words", "2", "--", "go"),
+    ],
+)
+def test_an_option_of_a_package_makes_its_feature(
+    place: Workplace, packages: Path, run: Run, words: tuple[str, ...]
+) -> None:
+    install(packages, block("class WordsOptions"))
+    with ScriptedServer([says("one two three"), says("one two")]) as server:
+        place.configure(server)
+        done = run(*EXEC, *words)
+    assert done.returncode == 0, done.stderr
+    texts = [
+        event["item"]["text"]
+        for event in jsonl(done.stdout)
+        if event["type"] == "item.completed"
+        and event["item"]["type"] == "agent_message"
+    ]
+    assert texts == ["one two three", "one two"]
+    assert "Say it in 2 words." in str(server.requests[1].input[-1])
+
+
+def test_without_the_option_the_package_is_not_imported(
+    place: Workplace, packages: Path, run: Run
+) -> None:
+    install(packages, "raise SystemError('it was imported')\n")
+    with ScriptedServer([says("one two three")]) as server:
+        place.configure(server)
+        done = run(*EXEC, "go")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([*EXEC, "--most-words", "x", "go"], "--most-words: invalid int value: 'x'"),
+        ([*EXEC, "--most-words", "0", "go"], "--most-words takes a number from 1"),
+        ([*EXEC, "--most-words"], "--most-words: expected one argument"),
+        ([*EXEC, "--most-wrods", "2", "go"], "unknown option --most-wrods."),
+        (
+            ["exec", "--best-of", "2", "--most-words", "2", "go"],
+            "options of packages are for `codex-py exec` without --best-of",
+        ),
+        (
+            ["review", "--most-words", "2"],
+            "options of packages are for `codex-py exec` without --best-of",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    place: Workplace, packages: Path, run: Run, words: list[str], message: str
+) -> None:
+    install(packages, block("class WordsOptions"))
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        done = run(*words)
+    assert done.returncode == 2
+    assert message in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError"),
+        ("WordsOptions = 3\n", "is no class with a method `feature`"),
+        (
+            "class WordsOptions:\n    def feature(self): ...\n",
+            "its class declares no option --most-words",
+        ),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_named(
+    place: Workplace, packages: Path, run: Run, module: str, reason: str
+) -> None:
+    install(packages, module)
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        done = run(*EXEC, "--most-words", "2", "go")
+    assert done.returncode == 78
+    text = done.stderr.decode()
+    assert (
+        "the option 'most-words' (codex_py_words:WordsOptions) cannot be used: " in text
+    )
+    assert reason in text
+
+
+def test_help_and_completion_name_the_option(packages: Path, run: Run) -> None:
+    install(packages, "raise SystemError('it was imported')\n")
+    text = run("help", "exec").stdout.decode()
+    heading = "\nOptions of installed packages:\n"
+    assert text.endswith(f"{heading}  --most-words  codex-py-words\n")
+    words = run("completion", "--candidates", "--", "exec", "--most").stdout
+    assert words.split() == [b"--most-words"]
