@@ -8,7 +8,10 @@ from importlib.metadata import EntryPoint
 from typing import Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
-from codex_py.errors import CodexError, ConfigError
+from codex_py.config.check import KeyPath, dotted, problems
+from codex_py.config.declared.section import Section
+from codex_py.errors import CodexError, ConfigError, nearest
+from codex_py.protocol.annotations import known_names
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.stream import Wire
 from codex_py.registry import EXTENSIONS, WIRES, find, load, unusable
@@ -37,9 +40,15 @@ def _found(name: str) -> EntryPoint:
 def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
     """The feature that an entry point makes from its table."""
     key = ("extensions", point.name)
-    make = load(point, "extension", key)
+    make: Any = load(point, "extension", key)
+    if isinstance(make, type) and issubclass(make, Section):
+        _require_valid(make, table, key)
     try:
-        feature: Any = make(table)
+        feature = make(table)
+        if isinstance(feature, Section):
+            feature = cast("Any", feature).feature()
+    except CodexError as error:
+        raise unusable(point, "extension", str(error), key) from error
     except Exception as error:
         raise unusable(point, "extension", repr(error), key) from error
     if not callable(feature):
@@ -50,6 +59,20 @@ def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
         raise unusable(point, "extension", reason, key)
     name = f"the extension {point.name!r} ({point.value})"
     return GuardedFeature(cast("Feature", feature), name, key)
+
+
+def _require_valid(
+    kind: type[Section], table: Mapping[str, Any], path: KeyPath
+) -> None:
+    """Raise a `ConfigError` for the first mistake in the table of an extension."""
+    for problem in problems(table, kind):
+        key = (*path, *problem.key)
+        text = f"`{dotted(key)}` {problem.text}"
+        if problem.unknown and len(problem.key) == 1:
+            near = nearest(problem.key[0], known_names(kind))
+            if near is not None:
+                text += f"; did you mean `{near}`?"
+        raise ConfigError(text, key=key)
 
 
 def option_features(options: Sequence[Any]) -> Sequence[Feature]:

@@ -21,6 +21,8 @@ from codex_py import (
 )
 from codex_py.app.guarded_extension import ExtensionBug
 from codex_py.protocol.bugs import bug_line
+from codex_py.protocol.event_items import ErrorItem
+from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.testing import ev_completed, ev_message
 from tests.support.packages import install_package
 from tests.support.program import Workplace, environment
@@ -72,6 +74,24 @@ def turn_of(place: Workplace) -> TurnResult:
             return await session.run_turn("go")
 
     return asyncio.run(main())
+
+
+def warnings_of(place: Workplace) -> list[str]:
+    """The warnings of a session that is opened and does nothing."""
+    events: list[Event] = []
+
+    async def main() -> None:
+        variables = environment(place.home)
+        config = load_config(cwd=place.cwd, environment=variables)
+        opening = open_session(
+            config, SessionOptions(), events.append, environment=variables
+        )
+        async with opening as session:
+            await session.run_turn("go")
+
+    asyncio.run(main())
+    items = [event.item for event in events if isinstance(event, ItemCompleted)]
+    return [item.message for item in items if isinstance(item, ErrorItem)]
 
 
 def says(text: str) -> list[dict[str, object]]:
@@ -288,3 +308,52 @@ def test_nothing_is_looked_up_that_is_not_named(place: Workplace) -> None:
         outcome = place.run(server, env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert "codex_py.app.session" in outcome.err
     assert "importlib.metadata" not in outcome.err
+
+
+def with_keys(packages: Path) -> None:
+    """Install the package whose entry point declares its keys."""
+    module = block("from __future__ import annotations")
+    install(packages, module.replace("class Settings", "class feature"))
+
+
+@pytest.mark.parametrize(
+    ("table", "warning"),
+    [
+        ("[extensions.shout]\n", "at most 5 words, loud: False"),
+        ("[extensions.shout]\nwords = 3\nloud = true\n", "at most 3 words, loud: True"),
+    ],
+)
+def test_an_extension_gets_the_keys_that_it_declares(
+    place: Workplace, packages: Path, table: str, warning: str
+) -> None:
+    with_keys(packages)
+    with ScriptedServer([says("done")]) as server:
+        configure(place, server, table)
+        warnings = warnings_of(place)
+    assert warnings == [warning]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (
+            "words = 0",
+            "`extensions.shout.words` must be an integer of more than 0, not `0`",
+        ),
+        ("words = 'x'", "`extensions.shout.words` must be an integer of more than 0"),
+        ("loud = 1", "`extensions.shout.loud` must be a boolean, not `1`"),
+        ("luod = true", "`extensions.shout.luod` is unknown; did you mean `loud`?"),
+        ("is_loud = true", "`extensions.shout.is_loud` is unknown"),
+        ("other = 1", "`extensions.shout.other` is unknown"),
+    ],
+)
+def test_a_wrong_key_of_an_extension_stops_the_start(
+    place: Workplace, packages: Path, setting: str, message: str
+) -> None:
+    with_keys(packages)
+    with ScriptedServer([]) as server:
+        configure(place, server, f"[extensions.shout]\n{setting}\n")
+        with pytest.raises(CodexError, match=re.escape(message)) as raised:
+            turn_of(place)
+    assert raised.value.exit_code == 78
+    assert re.search(r"config\.toml:\d+: ", str(raised.value))
