@@ -85,10 +85,8 @@ def _suggestions(
         if row.names[0] == "help":
             return NAMES
     parser = _parser(row, member)
-    option = None
-    if before:
-        option = parser.option_named(before[-1])
-    if option is not None and option.nargs != 0:
+    option = _option_with_value(parser, before)
+    if option is not None:
         return _values(option)
     if current.startswith("-"):
         shown = _shown_options(row, parser)
@@ -118,14 +116,24 @@ def _of_package(
     if command.options is None:
         return ()
     parser = CommandParser(command.options)
-    option = None
-    if before:
-        option = parser.option_named(before[-1])
-    if option is not None and option.nargs != 0:
+    option = _option_with_value(parser, before)
+    if option is not None:
         return _values(option)
     if current.startswith("-"):
         return _named_in(command.help, parser)
     return [value for each in parser.positionals() for value in _values(each)]
+
+
+def _option_with_value(
+    parser: CommandParser, before: Sequence[str]
+) -> argparse.Action | None:
+    """The option whose value comes next: the last word, if it is one. None if there is none."""
+    if not before:
+        return None
+    option = parser.option_named(before[-1])
+    if option is None or option.nargs == 0:
+        return None
+    return option
 
 
 def _named_in(text: str, parser: CommandParser) -> list[str]:
