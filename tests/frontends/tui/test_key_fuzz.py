@@ -26,7 +26,7 @@ from tests.support.searches import sample
 from tests.support.server import ScriptedServer
 
 SIZES = [(80, 24), (30, 8), (60, 20), (140, 45), (100, 12)]
-SEEDS = range(9)
+SEEDS = range(20)
 ALL_KEYS = 500
 PING, PONG = "Are you there?", "I am here."
 
