@@ -1,31 +1,39 @@
 """Turns thread items into the entries of a conversation, for Markdown and the HTML page."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from codex_py.app.views.diffs import ShownFile, read_diff
-from codex_py.app.views.item_text import (
-    agent_verb,
-    result_text,
-    script_of,
-    search_words,
-)
+from codex_py.app.views.item_text import script_of
+from codex_py.app.views.item_words import ItemWords, item_words
+from codex_py.app.views.item_words import Kind as WordsKind
+from codex_py.app.views.passages import MAX_CHARS, left_out_remark, safe_passages
 from codex_py.protocol import event_items
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.plans import without_tags
-from codex_py.streams.plain_text import command_output, plain
+from codex_py.streams.plain_text import plain
 from codex_py.streams.times import took
 
-_MAX_CHARS = 20_000
-"""The limit for one output, one diff or one prompt of an agent."""
 _SHORT_TURN_MS = 2_000
 """A turn shorter than this gets no line about its time, as in the terminal."""
-_STEP_MARKS = {"completed": "✔", "in_progress": "▸", "pending": "□"}
 
 Kind: TypeAlias = Literal[
     "user", "agent", "thought", "command", "change", "plan", "call", "note", "error"
 ]
+_KINDS: Mapping[WordsKind, Kind] = {
+    "user": "user",
+    "agent": "agent",
+    "thought": "thought",
+    "command": "command",
+    "change": "change",
+    "plan": "plan",
+    "compaction": "note",
+    "time": "note",
+    "note": "note",
+    "error": "error",
+}
+"""All other kinds are calls."""
+_NOTED_FAILURES = {"call", "image"}
+"""The kinds whose failure is a note, because neither the verb nor a message tells it."""
 
 
 @frozen
@@ -68,167 +76,78 @@ def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[ExportEntry]:
 
 
 def _entry(item: event_items.ThreadItem) -> ExportEntry:
+    words = item_words(item)
     match item:
         case event_items.CommandExecution():
-            return _command_entry(item)
-        case event_items.FileChange(status="failed"):
-            return _failed_change_entry(item)
-        case event_items.FileChange():
-            return _change_entry(item)
-        case event_items.TodoList():
-            return _plan_entry(item)
-        case event_items.McpToolCall():
-            return _call_entry(item)
-        case event_items.CollabToolCall():
-            return _agents_entry(item)
-        case event_items.WebSearch():
-            return ExportEntry("call", plain(" ".join(search_words(item))))
-        case event_items.ErrorItem(message=message, code="aborted"):
-            return ExportEntry("note", message)
-        case event_items.ErrorItem(message=message):
-            return ExportEntry("error", "Error", failed=True, parts=_texts(message))
-        case event_items.ContextCompaction():
-            return ExportEntry(
-                "note",
-                "Compacted: for the model, a summary takes the place of the above",
-            )
-        case event_items.TurnTime(duration_ms=duration_ms):
-            return ExportEntry("note", f"Worked for {took(duration_ms)}")
+            return _command_entry(item, words)
+        case event_items.FileChange(diff=diff) if words.failed is None:
+            return _change_entry(diff, words)
+        case event_items.ContextCompaction(status="completed"):
+            title = "Compacted: for the model, a summary takes the place of the above"
+            return ExportEntry("note", title)
         case _:
-            return _message_entry(item)
+            return _line_entry(words)
 
 
-def _message_entry(
-    item: event_items.UserMessage
-    | event_items.AgentMessage
-    | event_items.ReasoningSummary,
-) -> ExportEntry:
-    match item:
-        case event_items.UserMessage():
-            images = "".join(f"\n[image: {path}]" for path in item.images)
-            text = f"{item.text}{images}".strip("\n")
-            return ExportEntry("user", parts=_texts(text, "plain"))
-        case event_items.AgentMessage(text=text):
-            return ExportEntry("agent", parts=_texts(without_tags(text), "markdown"))
-        case event_items.ReasoningSummary(text=text):
-            return ExportEntry("thought", "Reasoning", parts=_texts(text, "markdown"))
+def _line_entry(words: ItemWords) -> ExportEntry:
+    """Return the entry of an item that needs no form of its own."""
+    note = ""
+    if words.failed is not None and words.kind in _NOTED_FAILURES:
+        note = words.failed
+    return ExportEntry(
+        kind=_KINDS.get(words.kind, "call"),
+        title=plain(words.line),
+        note=note,
+        failed=words.failed is not None,
+        parts=_parts(words),
+    )
 
 
-def _texts(
-    text: str,
-    form: Literal["markdown", "plain", "code"] = "code",
-    language: str = "",
-) -> list[Part]:
-    """Return the part with this text, or none if the text is blank."""
-    if text.strip():
-        return [Text(plain(text, tab=4), form, language)]
-    return []
+def _parts(words: ItemWords) -> list[Part]:
+    parts: list[Part] = []
+    for passage in safe_passages(words):
+        match passage.form:
+            case "markdown" | "plain":
+                parts.append(Text(passage.text, passage.form))
+            case "json":
+                parts.append(Text(passage.text, language="json"))
+            case _:
+                parts.append(Text(passage.text))
+    return parts
 
 
-def _shortened(text: str) -> str:
-    """Return the text; if it is long, its first and last characters with a remark between them."""
-    if len(text) <= _MAX_CHARS:
-        return text
-    half = _MAX_CHARS // 2
-    return f"{text[:half]}\n{_left_out_remark(text)}\n{text[-half:]}"
-
-
-def _left_out_remark(text: str) -> str:
-    return f"[… {len(text) - _MAX_CHARS:,} characters are left out …]"
-
-
-def _command_entry(item: event_items.CommandExecution) -> ExportEntry:
+def _command_entry(item: event_items.CommandExecution, words: ItemWords) -> ExportEntry:
     notes: list[str] = []
-    if item.status == "declined":
-        notes.append("declined")
+    if words.failed is not None:
+        notes.append(words.failed)
     elif item.exit_code is not None:
         notes.append(f"exit {item.exit_code}")
-    elif item.status != "completed":
-        notes.append(item.status)
     if item.duration_ms is not None:
         notes.append(took(item.duration_ms))
-    output = command_output(_shortened(item.aggregated_output)).strip("\n")
     return ExportEntry(
         "command",
         title=plain(script_of(item.command).strip()),
         note=", ".join(notes),
-        failed=item.status in {"failed", "declined"},
-        parts=_texts(output),
+        failed=words.failed is not None,
+        parts=_parts(words),
     )
 
 
-def _failed_change_entry(item: event_items.FileChange) -> ExportEntry:
-    names = ", ".join(change.path for change in item.changes)
-    if item.is_declined:
-        title = f"Declined patch of {names}"
-    else:
-        title = f"Failed patch of {names}"
-    message = "" if item.error is None else item.error["message"]
-    return ExportEntry("change", plain(title), failed=True, parts=_texts(message))
-
-
-def _change_entry(item: event_items.FileChange) -> ExportEntry:
-    diff = item.diff[:_MAX_CHARS]
-    files = read_diff(diff)
-    parts: list[Part]
-    if files:
-        names = [_shown_name(file) for file in files]
-        parts = [Diff(plain(diff).rstrip("\n"), files)]
-    else:
-        names = [change.path for change in item.changes]
-        parts = _texts(diff)
-    verb = files[0].verb if len(files) == 1 else "Edited"
-    title = plain(f"{verb} {', '.join(names)}")
+def _change_entry(diff: str, words: ItemWords) -> ExportEntry:
+    shown = diff[:MAX_CHARS]
+    files = read_diff(shown)
+    if not files:
+        return _line_entry(words)
+    verb = files[0].verb if len(files) == 1 else words.verb
+    names = ", ".join(map(_shown_name, files))
     note = ""
-    if len(diff) < len(item.diff):
-        note = _left_out_remark(item.diff)
-    return ExportEntry("change", title, note, parts=parts)
+    if len(shown) < len(diff):
+        note = left_out_remark(diff)
+    parts = [Diff(plain(shown).rstrip("\n"), files)]
+    return ExportEntry("change", plain(f"{verb} {names}"), note, parts=parts)
 
 
 def _shown_name(file: ShownFile) -> str:
     if file.moved_to:
         return f"{file.path} → {file.moved_to}"
     return file.path
-
-
-def _plan_entry(item: event_items.TodoList) -> ExportEntry:
-    steps = [f"- {_STEP_MARKS[step.status]} {step.text}" for step in item.items]
-    paragraphs = filter(None, (item.explanation, "\n".join(steps)))
-    text = "\n\n".join(paragraphs)
-    return ExportEntry("plan", "Updated plan", parts=_texts(text, "markdown"))
-
-
-def _call_entry(item: event_items.McpToolCall) -> ExportEntry:
-    """Return the entry of a call: its arguments as JSON, its result, and its error."""
-    arguments = ""
-    if item.arguments:
-        arguments = json.dumps(item.arguments, ensure_ascii=False, indent=2)
-    message = ""
-    if item.error is not None:
-        message = str(item.error.get("message") or item.error)
-    is_failed = item.status == "failed"
-    return ExportEntry(
-        "call",
-        title=plain(f"Called {item.server}.{item.tool}"),
-        note="failed" if is_failed else "",
-        failed=is_failed or bool(message),
-        parts=[
-            *_texts(_shortened(arguments), language="json"),
-            *_texts(_shortened(result_text(item.result))),
-            *_texts(message),
-        ],
-    )
-
-
-def _agents_entry(item: event_items.CollabToolCall) -> ExportEntry:
-    """Return the entry of a call to subagents: the prompt that they got, and their answers."""
-    ids = item.receiver_thread_ids
-    names = ", ".join(item.names.get(agent_id, agent_id) for agent_id in ids)
-    parts = _texts(_shortened(item.prompt or ""), "markdown")
-    for agent_id, state in item.agents_states.items():
-        if state.message:
-            name = item.names.get(agent_id, agent_id)
-            text = f"{name} ({state.status}):\n\n{state.message}"
-            parts += _texts(_shortened(text), "markdown")
-    title = plain(f"{agent_verb(item.tool, is_done=True)} {names}")
-    return ExportEntry("call", title, failed=item.status == "failed", parts=parts)
