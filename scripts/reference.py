@@ -20,7 +20,10 @@ from typing import (
     get_type_hints,
 )
 
+from codex_py import registry
 from codex_py.cli.commands import COMMANDS, help_text
+from codex_py.cli.package_commands import package_command
+from codex_py.config.declared.claimed import claimed_key, own_tables
 from codex_py.config.declared.names import hook_events
 from codex_py.config.declared.requirements import RequirementKeys
 from codex_py.config.declared.section import REST, Key, Section, keys_of
@@ -67,9 +70,17 @@ def files() -> dict[Path, str]:
 
 def keys(cls: type[Section] = Settings, path: str = "") -> Iterator[tuple[str, Key]]:
     """Yield the dotted name of every key that has an effect, and its declaration."""
-    for each in keys_of(cls):
+    for each in declared_keys(cls):
         if each.harmless is None:
             yield from _keys_at(f"{path}{_shown_name(each)}", each, each.kind)
+
+
+def declared_keys(cls: type[Section]) -> Sequence[Key]:
+    """The keys of a section. Those of the top level have the tables of our extensions among them."""
+    if cls is not Settings:
+        return keys_of(cls)
+    claimed = [claimed_key(name) for name in own_tables()]
+    return [*keys_of(cls), *(key for key in claimed if key is not None)]
 
 
 def _keys_at(name: str, declared: Key, kind: Kind) -> Iterator[tuple[str, Key]]:
@@ -115,7 +126,7 @@ class _SettingsWriter(SchemaWriter):
     def of_fields(self, cls: type[Section]) -> JsonObject:
         properties: JsonObject = {}
         rest: Any = False
-        for each in keys_of(cls):
+        for each in declared_keys(cls):
             schema = self._of_key(each)
             if each.names is not None:
                 properties |= dict.fromkeys(sorted(each.names()), schema)
@@ -300,6 +311,10 @@ def manual_page() -> str:
         text = help_text(command.names[0])
         if text != help_text(""):
             out += [f".SH CODEX-PY {command.names[0].upper()}", *_roff(text)]
+    for point in registry.own_points(registry.COMMANDS):
+        added = package_command(point.name)
+        if added is not None and "." not in point.name:
+            out += [f".SH CODEX-PY {point.name.upper()}", *_roff(added.help)]
     return "\n".join((*out, ""))
 
 

@@ -7,10 +7,11 @@ The package names each feature in its `pyproject.toml`:
 
 The value is called with the table `[extensions.shout]` of the user's configuration, and returns a
 `Feature`. Instead of a function, it may be a subclass of `Section` that declares the keys of the
-table: then they are checked as those of the program are, and its method `feature()` makes the
-feature. A module with such a class begins with `from __future__ import annotations`.
+table: then they are checked as those of the program are, and its method `feature(setup)` makes
+the feature from the `SessionSetup`. A module with such a class begins with `from __future__ import annotations`.
 """
 
+from codex_py.app.options import SessionSetup
 from codex_py.config.declared.kinds import Count, Limit, Positive, Secret, Variable
 from codex_py.config.declared.section import Section, key, rest, table
 from codex_py.errors import CodexError, ConfigError
@@ -38,6 +39,7 @@ __all__ = [
     "Positive",
     "Secret",
     "Section",
+    "SessionSetup",
     "Thread",
     "TurnStart",
     "TurnStop",

@@ -1,46 +1,45 @@
-"""Options of `codex-py exec` that a package adds.
+"""Options of the command line that an extension adds to the commands of a session.
 
 The package names each option, without its dashes, in its `pyproject.toml`:
 
     [project.entry-points."codex_py.options"]
     shout-words = "codex_py_shout:ShoutOptions"
 
-The value is a class whose fields declare options in their annotations, `shout-words` among them. An
-instance of it makes the feature that the options are for. The class is imported when a command line
-has the option, and by nothing else. An option of the program itself cannot be replaced.
+The value is a subclass of `Options` whose attributes declare options in their annotations,
+`shout-words` among them. The class is imported when a command line has the option, and by nothing
+else. An option of the program itself cannot be replaced.
 """
 
-from typing import Protocol
-
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.session import TurnResult
+from codex_py.command_line.arguments import Arguments, option_words
+from codex_py.command_line.options import EXEC, SESSIONS, Options
 from codex_py.command_line.parser import OneOf, flag, option
-from codex_py.errors import CodexError, UsageError
-from codex_py.protocol.extension import Extension, Feature, Thread, TurnStop
-from codex_py.protocol.frozen import frozen
+from codex_py.errors import CodexError, ConfigError, UsageError
+from codex_py.protocol.approval import Approver
+from codex_py.protocol.extension import Extension, Feature, Place, Thread, TurnStop
 from codex_py.protocol.prompts import Note
 
 __all__ = [
+    "EXEC",
+    "SESSIONS",
+    "Approver",
+    "Arguments",
     "CodexError",
+    "ConfigError",
     "Extension",
     "Feature",
     "Note",
     "OneOf",
     "Options",
+    "Place",
+    "SessionOptions",
+    "SessionSetup",
     "Thread",
+    "TurnResult",
     "TurnStop",
     "UsageError",
     "flag",
-    "frozen",
     "option",
+    "option_words",
 ]
-
-
-class Options(Protocol):
-    """The options of a package that are on a command line."""
-
-    def feature(self) -> Feature:
-        """Make the feature of the session, before the session is opened.
-
-        Raises:
-            UsageError: the options contradict each other.
-        """
-        ...

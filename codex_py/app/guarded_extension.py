@@ -82,6 +82,16 @@ class GuardedFeature:
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - `isinstance` asks it
         return type(self._feature)
 
+    def for_child(self, setup: Any) -> Feature:
+        """Return the feature for a child session: its own one, or the same one."""
+        own: Any = getattr(self._feature, "for_child", None)
+        if own is None:
+            return self
+        guard = self._guard
+        return GuardedFeature(
+            own(setup), guard.name, guard.key, keeps_errors=guard.keeps_errors
+        )
+
     def __call__(self, thread: Thread) -> Extension:
         """Make the extension, and wrap its functions.
 
@@ -116,8 +126,8 @@ class _Guard:
     """Wraps the functions of one extension. For the arguments, see `GuardedFeature`."""
 
     def __init__(self, name: str, key: KeyPath, *, keeps_errors: bool) -> None:
-        self._name = name
-        self._key = key
+        self.name = name
+        self.key = key
         self.keeps_errors = keeps_errors
 
     @contextmanager
@@ -132,12 +142,12 @@ class _Guard:
         except ExtensionBug as bug:
             if self.keeps_errors:
                 raise
-            raise ConfigError(str(bug), key=self._key) from bug.__cause__
+            raise ConfigError(str(bug), key=self.key) from bug.__cause__
 
     @contextmanager
     def _naming(self, what: str) -> Generator[None]:
         """Report a failure as an `ExtensionBug`, or add a note to it. `what`: the field, for the message."""
-        failed = f"{self._name} failed in {what}"
+        failed = f"{self.name} failed in {what}"
         try:
             yield
         except (ExtensionBug, GeneratorExit):
@@ -171,7 +181,7 @@ class _Guard:
             return value
         _close_coroutine(value)
         found = "None" if value is None else type(value).__name__
-        raise WrongResult(f"{self._name}: {what} returned {found}, not {wanted}")
+        raise WrongResult(f"{self.name}: {what} returned {found}, not {wanted}")
 
     def guarded(self, given: Extension) -> Extension:
         """Return the extension with all functions wrapped that it has."""
@@ -243,7 +253,7 @@ class _Guard:
                 answer = function(*arguments)
                 if not inspect.isawaitable(answer):
                     raise WrongResult(
-                        f"{self._name}: {what} must be an `async def`;"
+                        f"{self.name}: {what} must be an `async def`;"
                         f" it returned {type(answer).__name__}"
                     )
                 return self.checked(what, await answer, check)

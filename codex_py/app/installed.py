@@ -1,31 +1,93 @@
-"""Extensions, options and wires of installed packages.
+"""Features, reviewers and wires of extensions: folders of `codex_py/extensions` and installed packages.
 
-The module is loaded only if the configuration names one.
+The module is loaded only if an option or the configuration asks for one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import EntryPoint
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
+from codex_py.app.options import MakesFeature, SessionSetup
 from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.declared.section import Section
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
-from codex_py.protocol.extension import Feature
+from codex_py.protocol.extension import Feature, Place
 from codex_py.protocol.stream import Wire
-from codex_py.registry import EXTENSIONS, WIRES, find, load, unusable
+from codex_py.registry import (
+    EXTENSIONS,
+    REVIEWERS,
+    WIRES,
+    EntryPoint,
+    find,
+    load,
+    unusable,
+)
 
 
-def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feature]:
-    """Return the features of the tables `[extensions.NAME]`.
-
-    The entry point NAME makes each feature from its table. Mistakes are reported with the name.
+def features_of_extensions(setup: SessionSetup) -> Mapping[Place, list[Feature]]:
+    """Make the features for a session at the top, by their place and in their order.
 
     Raises:
         ConfigError: an extension is not installed, or fails.
+        CodexError: an extension refuses its options or settings.
     """
-    return [_made(_found(name), table) for name, table in tables.items()]
+    settings = setup.config.settings
+    features: dict[Place, list[Feature]] = {place: [] for place in Place}
+    for options in setup.options.of_extensions:
+        _add(features, options, setup, ())
+    for name, claimed in settings.claimed.items():
+        _add(features, claimed, setup, (name,))
+    reviewer = settings.approvals_reviewer
+    if reviewer is not None and reviewer != "user":
+        features[Place.BEHIND_HOOKS].insert(0, _reviewer(reviewer, setup))
+    for name, table in settings.extensions.items():
+        made, place = _of_table(name, table)
+        feature = _feature_of_table(name, made, setup)
+        features[place].append(feature)
+    return features
+
+
+def _add(
+    features: Mapping[Place, list[Feature]],
+    maker: MakesFeature,
+    setup: SessionSetup,
+    key: KeyPath,
+) -> None:
+    """Add the feature of options, or of the table at `key`, if there is one."""
+    kind: type[object] = maker.__class__
+    name = f"the extension {kind.__qualname__!r} ({kind.__module__})"
+    try:
+        feature = maker.feature(setup)
+    except CodexError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{name} cannot be used: {error!r}", key=key) from error
+    if feature is None:
+        return
+    if not callable(feature):
+        is_now = type(feature).__name__
+        reason = f"`feature` returned {is_now}, which is not callable"
+        raise ConfigError(f"{name} cannot be used: {reason}", key=key)
+    features[maker.place].append(_guarded(feature, name, key, kind.__module__))
+
+
+def _guarded(feature: Feature, name: str, key: KeyPath, module: str) -> Feature:
+    """Guard the feature of a foreign package. A bug of our own needs no other name."""
+    if module.startswith("codex_py."):
+        return feature
+    return GuardedFeature(feature, name, key)
+
+
+def _reviewer(name: str, setup: SessionSetup) -> Feature:
+    """Make the feature that decides approvals in place of the user."""
+    key = ("approvals_reviewer",)
+    point = find(REVIEWERS, name)
+    if point is None:
+        raise ConfigError(f"no extension has a reviewer {name!r}", key=key)
+    feature: Feature = load(point, "reviewer", key)(setup)
+    return _guarded(feature, f"the reviewer {name!r} ({point.value})", key, point.value)
 
 
 def _found(name: str) -> EntryPoint:
@@ -37,28 +99,68 @@ def _found(name: str) -> EntryPoint:
     return point
 
 
-def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
-    """The feature that an entry point makes from its table."""
-    key = ("extensions", point.name)
+def require_extension(name: str, table: Mapping[str, Any]) -> None:
+    """Raise a `ConfigError` if the extension of `[extensions.NAME]` cannot be used."""
+    _of_table(name, table)
+
+
+def _of_table(name: str, table: Mapping[str, Any]) -> tuple[Any, Place]:
+    """Call the entry point of an extension with its table.
+
+    Returns:
+        A feature, or a `Section` that makes one; and the place of the feature.
+
+    Raises:
+        ConfigError: the extension is not installed, or fails.
+    """
+    point = _found(name)
+    key = ("extensions", name)
     make: Any = load(point, "extension", key)
+    place = Place.OUTERMOST
     if isinstance(make, type) and issubclass(make, Section):
         _require_valid(make, table, key)
+        place = getattr(make, "place", place)
+    with _failures_named(point, key):
+        made = make(table)
+    if not isinstance(made, Section):
+        _require_callable(made, point, key)
+    return made, place
+
+
+def _feature_of_table(name: str, made: Any, setup: SessionSetup) -> Feature:
+    """Return the feature that `_of_table` has returned, or let its `Section` make it."""
+    point = _found(name)
+    key = ("extensions", name)
+    feature: Any = made
+    if isinstance(made, Section):
+        with _failures_named(point, key):
+            feature = cast("Any", made).feature(setup)
+        _require_callable(feature, point, key)
+    return GuardedFeature(
+        cast("Feature", feature), f"the extension {name!r} ({point.value})", key
+    )
+
+
+@contextmanager
+def _failures_named(point: EntryPoint, key: KeyPath) -> Generator[None]:
+    """Turn a failure of an extension into a `ConfigError` that names it."""
     try:
-        feature = make(table)
-        if isinstance(feature, Section):
-            feature = cast("Any", feature).feature()
+        yield
     except CodexError as error:
         raise unusable(point, "extension", str(error), key) from error
     except Exception as error:
         raise unusable(point, "extension", repr(error), key) from error
-    if not callable(feature):
-        reason = (
-            f"its entry point returned {type(feature).__name__}, not a feature, which is a function"
-            " that takes the session and returns an `Extension`"
-        )
-        raise unusable(point, "extension", reason, key)
-    name = f"the extension {point.name!r} ({point.value})"
-    return GuardedFeature(cast("Feature", feature), name, key)
+
+
+def _require_callable(feature: object, point: EntryPoint, key: KeyPath) -> None:
+    """Raise a `ConfigError` unless a feature can be called with a session."""
+    if callable(feature):
+        return
+    reason = (
+        f"its entry point returned {type(feature).__name__}, not a feature, which is a function"
+        " that takes the session and returns an `Extension`"
+    )
+    raise unusable(point, "extension", reason, key)
 
 
 def _require_valid(
@@ -73,30 +175,6 @@ def _require_valid(
             if near is not None:
                 text += f"; did you mean `{near}`?"
         raise ConfigError(text, key=key)
-
-
-def option_features(options: Sequence[Any]) -> Sequence[Feature]:
-    """Return the features of options of packages; see `api.options`.
-
-    Raises:
-        CodexError: an instance refuses its options, or cannot make its feature.
-    """
-    return [_of_options(each) for each in options]
-
-
-def _of_options(options: Any) -> Feature:
-    kind: type[object] = options.__class__
-    name = f"the options {kind.__qualname__!r} ({kind.__module__})"
-    try:
-        feature: Any = options.feature()
-    except CodexError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"{name} cannot be used: {error!r}") from error
-    if not callable(feature):
-        is_now = type(feature).__name__
-        raise ConfigError(f"{name} cannot be used: `feature` returned {is_now}")
-    return GuardedFeature(cast("Feature", feature), name, ())
 
 
 def installed_wire(name: str) -> Callable[..., Wire]:

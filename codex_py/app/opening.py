@@ -10,7 +10,7 @@ from typing import Final
 from codex_py.app.child_events import ChildEvents
 from codex_py.app.features.output_schema import output_schema
 from codex_py.app.features.recovery import ModelChain
-from codex_py.app.features.table import configured_features
+from codex_py.app.features.table import Slot, configured_features
 from codex_py.app.model import ModelClients, configured_provider
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -95,7 +95,7 @@ class Given:
     """Features that came with the session, from the session that opened it or from one above."""
     clients: ModelClients | None = None
     """The clients of the parent; None without a parent."""
-    configured: Sequence[Feature | None] = ()
+    configured: Sequence[Slot] = ()
     """The features of the parent; see `configured_features`."""
 
 
@@ -105,7 +105,7 @@ class Opening:
     _clients: ModelClients
     """The clients for the children. They and `_configured` are set before the first child is
     opened."""
-    _configured: Sequence[Feature | None]
+    _configured: Sequence[Slot]
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class Opening:
         return [
             _image_warning,
             *given.extensions,
-            *(each for each in self._configured if each is not None),
+            *(feature for slot in self._configured for feature in slot),
             *given.functions,
             *given.further,
             # The innermost: the features around it apply to every model.

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.extension import NewChild, ParentThread, Thread
+from codex_py.protocol.extension import Feature, NewChild, ParentThread, Place, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
@@ -34,6 +34,21 @@ OpenChild: TypeAlias = Callable[
 """Opens a child of the thread, as `open_session` does, with this configuration. The last argument
 is the id of a session to resume. The child gets the parent's `Inherited` features; its other
 configured features are its own."""
+
+
+class MakesFeature(Protocol):
+    """Makes the feature of an extension: its options, or a table of the configuration."""
+
+    place: ClassVar[Place]
+    """The place of the feature among the others."""
+
+    def feature(self, setup: "SessionSetup") -> Feature | None:
+        """Make the feature of a session at the top; None if there is none.
+
+        Raises:
+            CodexError: the options or the settings contradict each other.
+        """
+        ...
 
 
 @frozen
@@ -118,8 +133,8 @@ class SessionOptions:
     text_deltas: bool = True
     """Emit the text of answers and of reasoning while it streams. If nobody shows it, it is not
     even parsed."""
-    of_packages: Sequence[Any] = ()
-    """Options of installed packages; see `api.options`."""
+    of_extensions: Sequence[MakesFeature] = ()
+    """Options of extensions, which make their features."""
     mcp_startup_wait: McpStartupWait | None = None
     """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from inspect import iscoroutinefunction
 from logging import getLogger
 from typing import Any
@@ -71,9 +70,6 @@ async def open_session(
     given = _given_by_caller(extensions, tools)
     async with AsyncExitStack() as stack:
         try:
-            # Features of installed packages are inside of those of the caller.
-            features = [*given.extensions, *_installed(config, options)]
-            given = replace(given, extensions=features)
             opening = Opening(setup, given, warnings).opened(sink)
             session = await stack.enter_async_context(opening)
         except ConfigError as error:
@@ -96,23 +92,11 @@ async def made_session(
     )
     async with AsyncExitStack() as stack:
         try:
-            given = Given(_installed(config, options), ())
-            making = Opening(setup, given, warnings).made()
+            making = Opening(setup, Given((), ()), warnings).made()
             session = await stack.enter_async_context(making)
         except ConfigError as error:
             raise config.layers.located(error) from None
         yield session
-
-
-def _installed(config: Config, options: SessionOptions) -> Sequence[Feature]:
-    """The features of installed packages that the options or the configuration name."""
-    tables = config.settings.extensions
-    if not (tables or options.of_packages):
-        return ()
-    from codex_py.app import installed  # 39 ms
-
-    of_options = installed.option_features(options.of_packages)
-    return [*of_options, *installed.installed_features(tables)]
 
 
 def _given_by_caller(

@@ -13,9 +13,14 @@ from typing import Final
 from codex_py import registry
 from codex_py.api.commands import Command as PackageCommand
 from codex_py.app.loading import load
-from codex_py.cli.commands import NAMES, Command, find_command, help_text
-from codex_py.cli.package_commands import package_command
+from codex_py.cli.commands import Command, find_command, help_text
+from codex_py.cli.package_commands import (
+    further_members,
+    known_commands,
+    package_command,
+)
 from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.extension_options import session_parser
 from codex_py.command_line.parser import CommandParser, HelpRequested, OneOf
 from codex_py.config.paths import codex_home
 from codex_py.rollout.index import recent_sessions, thread_names
@@ -81,9 +86,9 @@ def _suggestions(
             return _of_package(added, before[1:], current)
     if row is not None:
         if row.members and not member:
-            return row.members
+            return [*row.members, *further_members(row.names[0])]
         if row.names[0] == "help":
-            return NAMES
+            return known_commands()
     parser = _parser(row, member)
     option = _option_with_value(parser, before)
     if option is not None:
@@ -91,10 +96,11 @@ def _suggestions(
     if current.startswith("-"):
         shown = _shown_options(row, parser)
         if row is not None and row.names[0] == "exec":
-            shown += [f"--{name}" for name in registry.names(registry.OPTIONS)]
+            installed = registry.installed_names(registry.OPTIONS)
+            shown += [f"--{name}" for name in installed]
         return shown
     if row is None:
-        return [*NAMES, *registry.names(registry.COMMANDS)]
+        return known_commands()
     place = f"{row.names[0]} {member}".strip()
     arguments = _arguments(parser, place, environment)
     if member:
@@ -170,7 +176,7 @@ def _parser(row: Command | None, member: str) -> CommandParser:
         except HelpRequested as request:
             if isinstance(request.parser, CommandParser):
                 return request.parser
-    return CommandParser(Arguments)
+    return session_parser()
 
 
 def _values(action: argparse.Action) -> Sequence[str]:

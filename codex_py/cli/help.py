@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from codex_py.cli.commands import NAMES, find_command, help_text
+from codex_py.cli.commands import find_command, help_text
 from codex_py.cli.package_commands import (
+    known_commands,
     list_of_commands,
     list_of_options,
     package_command,
@@ -30,5 +31,6 @@ def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noq
         return print_out(text)
     added = package_command(word)
     if added is None:
-        raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")
+        near = suggestion(word, known_commands())
+        raise UsageError(f"unknown command {word!r}.{near}")
     return print_out(added.help)

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, cast
 
+from codex_py import registry
 from codex_py.app.loading import load
 from codex_py.cli.commands import (
     BEST_OF,
     COMMANDS,
-    EXEC,
-    NAMES,
     OF_CODEX,
     TERMINAL,
     Command,
@@ -92,7 +91,7 @@ def _several_words(word: str) -> UsageError:
     if len(groups) == 1:
         meant = f"codex-py {groups[0]} {word}"
         return UsageError(f"put quotes around the prompt, or write `{meant}`")
-    near = suggestion(word, NAMES)
+    near = suggestion(word, _known_commands())
     if near:
         return UsageError(f"unknown command {word!r}.{near}")
     return UsageError("put quotes around the prompt")
@@ -108,17 +107,13 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         member = ""
         if command.members:
             member, rest = _member(command, rest)
+            if member not in command.members:
+                name = command.names[0]
+                return _run_extension(f"{name}.{member}", rest, environment)
         return load(command.target(member))(rest, environment)
-    if command is None and may_be_command(word):
-        from codex_py.cli.package_commands import (
-            package_command,
-            run_package_command,
-        )  # 25 ms, for a word that is no command of our own
-
-        added = package_command(word)
-        if added is not None:
-            return run_package_command(word, added, rest, environment)
-    from codex_py.command_line.arguments import parse_arguments  # 25 ms
+    if command is None and _is_of_extension(word):
+        return _run_extension(word, rest, environment)
+    from codex_py.command_line.parsing import parse_arguments  # 25 ms
 
     arguments = parse_arguments(argv)
     if arguments.version:
@@ -129,13 +124,42 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise HelpRequested
     if arguments.best_of is not None:
         target = f"codex_py.{BEST_OF}"
-    if arguments.of_packages and not target.endswith(EXEC):
-        raise UsageError(
-            "options of packages are for `codex-py exec` without --best-of"
-        )
+    for options in arguments.of_extensions:
+        _require_taken(options, target)
+        code = options.run(arguments, environment)
+        if code is not None:
+            return code
     if target.endswith(TERMINAL):
         _require_terminal()
     return load(target)(arguments, environment)
+
+
+def _is_of_extension(name: str) -> bool:
+    """True if an extension has this command, or this further member of a group: `GROUP.MEMBER`."""
+    if not all(map(may_be_command, name.split("."))):
+        return False
+    return registry.find(registry.COMMANDS, name) is not None
+
+
+def _run_extension(
+    name: str, argv: Sequence[str], environment: Mapping[str, str]
+) -> int:
+    """Run a command of an extension. Returns the exit code."""
+    from codex_py.cli.package_commands import (
+        package_command,
+        run_package_command,
+    )  # 15 ms, for the commands of extensions
+
+    command = package_command(name)
+    assert command is not None
+    return run_package_command(name.replace(".", " "), command, argv, environment)
+
+
+def _known_commands() -> Sequence[str]:
+    """The names of all commands, for messages about a misspelt one."""
+    from codex_py.cli.package_commands import known_commands  # 35 ms, for a mistake
+
+    return known_commands()
 
 
 def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
@@ -169,10 +193,34 @@ def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     word = words[0]
     is_one_word = word.split() == [word]
     if is_one_word:
-        near = nearest(word, NAMES, alike=TYPING_MISTAKE)
+        near = nearest(word, _known_commands(), alike=TYPING_MISTAKE)
         if near is not None:
             mistake = f"unknown command {word!r}. Did you mean {near}?"
             raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
+
+
+def _require_taken(options: Any, target: str) -> None:
+    """Raise a `UsageError` if the command does not take these options of an extension.
+
+    Args:
+        target: the function that runs the command.
+    """
+    name = _session_name(target)
+    if name in options.commands:
+        return
+    from codex_py.command_line.arguments import option_of  # 0 ms, it was loaded before
+
+    given = ", ".join(option_of(each) for each in vars(cast("object", options)))
+    taking = " and ".join(f"`codex-py {each}`" for each in options.commands)
+    raise UsageError(f"{given} is for {taking}")
+
+
+def _session_name(target: str) -> str:
+    """The name of a command that has sessions, as in `Options.commands`."""
+    if target == f"codex_py.{TERMINAL}":
+        return "terminal"
+    names = [each.names[0] for each in COMMANDS if each.target() == target]
+    return names[0] if names else "exec --best-of"
 
 
 def _require_terminal() -> None:
@@ -205,8 +253,13 @@ def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
     if word in {"-h", "--help", "help"}:
         raise HelpRequested
     name = group.names[0]
-    names = ", ".join(group.members)
+    if _is_of_extension(f"{name}.{word}"):
+        return word, rest
+    from codex_py.cli.package_commands import further_members  # 35 ms, for a mistake
+
+    members = [*group.members, *further_members(name)]
+    names = ", ".join(members)
     if not word or word.startswith("-"):
         raise UsageError(f"say what to do: codex-py {name} COMMAND, one of {names}")
-    near = suggestion(word, group.members) or f" Use one of {names}."
+    near = suggestion(word, members) or f" Use one of {names}."
     raise UsageError(f"unknown command `{name} {word}`.{near}")

@@ -1,22 +1,33 @@
-"""Runs the subcommands of installed packages; see `api.commands`."""
+"""Runs the subcommands of extensions; see `api.commands`."""
 
 from collections.abc import Mapping, Sequence
 
 from codex_py.api.commands import Command
-from codex_py.cli.commands import may_be_command
+from codex_py.cli.commands import NAMES, may_be_command
 from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
 from codex_py.errors import UsageError
-from codex_py.registry import COMMANDS, OPTIONS, find, load, names, unusable
+from codex_py.registry import (
+    COMMANDS,
+    OPTIONS,
+    find,
+    installed_names,
+    load,
+    own_points,
+    unusable,
+)
 from codex_py.streams.standard import print_out
 
 
 def package_command(name: str) -> Command | None:
-    """Load the command of this name. None if no installed package has one.
+    """Load the command of this name. None if no extension has one.
+
+    Args:
+        name: `GROUP.MEMBER` is a further member of a group of the program.
 
     Raises:
         ConfigError: more than one package has it, or it cannot be loaded.
     """
-    if not may_be_command(name):
+    if not all(map(may_be_command, name.split("."))):
         return None
     point = find(COMMANDS, name)
     if point is None:
@@ -74,14 +85,31 @@ def _member(name: str, group: Command, word: str) -> Command:
     raise UsageError(f"unknown command `{name} {word}`.{near}")
 
 
+def known_commands() -> list[str]:
+    """List the names of all commands, those of extensions too."""
+    own = [point.name for point in own_points(COMMANDS)]
+    added = [*own, *installed_names(COMMANDS)]
+    return [*NAMES, *(name for name in added if "." not in name)]
+
+
+def further_members(group: str) -> list[str]:
+    """List the members that extensions add to a group of the program."""
+    own = [point.name for point in own_points(COMMANDS)]
+    added = [*own, *installed_names(COMMANDS)]
+    start = f"{group}."
+    return [name.removeprefix(start) for name in added if name.startswith(start)]
+
+
 def list_of_commands() -> str:
     """List the commands of installed packages for the help; empty if there are none."""
-    return _listed("Commands of installed packages", names(COMMANDS))
+    return _listed("Commands of installed packages", installed_names(COMMANDS))
 
 
 def list_of_options() -> str:
     """List the options of installed packages for the help of `exec`; empty if there are none."""
-    options = {f"--{name}": package for name, package in names(OPTIONS).items()}
+    options = {
+        f"--{name}": package for name, package in installed_names(OPTIONS).items()
+    }
     return _listed("Options of installed packages", options)
 
 

@@ -8,16 +8,13 @@ import json
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields, replace
-from itertools import pairwise
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
 
 from codex_py.command_line.parser import (
-    CommandParser,
     OneOf,
     flag,
-    given,
     option,
     suggestion,
 )
@@ -27,17 +24,8 @@ from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
-
-_NOT_YET = {"--remote"}
-"""Options of Codex that this program knows of and does not have."""
-_NOT_NEW = {("resume",), ("fork",), ("review",)}
-"""The words behind `exec` with which it starts no new session."""
-_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
-_REQUEST = re.compile(r"(?:^|/)approval-[0-9a-f]+\.json$")
-"""The end of the path of a request for an approval."""
 
 
 def unknown_feature(name: str, known: Collection[str]) -> str:
@@ -67,13 +55,13 @@ def _limit(name: str) -> Callable[[str], str]:
         try:
             limit = amount(name, text)
         except ConfigError as error:
-            raise UsageError(f"{_option_of(name)}: {error}") from None
+            raise UsageError(f"{option_of(name)}: {error}") from None
         return f"budget.{name}={limit}"
 
     return setting
 
 
-def _option_of(field: str) -> str:
+def option_of(field: str) -> str:
     """The option whose field has this name."""
     return f"--{field.replace('_', '-')}"
 
@@ -142,8 +130,8 @@ class Arguments:
     """The command and its arguments: all that is neither an option nor a value of one."""
     literal_words: tuple[str, ...] = ()
     """The words after `--`, none of which is a command or an option."""
-    of_packages: tuple[Any, ...] = ()
-    """Options of installed packages: an instance of each class with one; see `api.options`."""
+    of_extensions: tuple[Any, ...] = ()
+    """Options of extensions: an instance of each class with one; see `command_line.options`."""
     version: Annotated[bool, flag("-V", "--version")] = False
 
     overrides: Annotated[
@@ -158,7 +146,7 @@ class Arguments:
     limits: Annotated[
         Sequence[str],
         {
-            (_option_of(name),): {"action": "append", "type": _limit(name)}
+            (option_of(name),): {"action": "append", "type": _limit(name)}
             for name in LIMITS
         },
     ] = ()
@@ -173,7 +161,6 @@ class Arguments:
     approval: Annotated[
         str | None, option("-a", "--ask-for-approval", type=OneOf(*ApprovalPolicy))
     ] = None
-    approve_for_me: Annotated[bool, flag("--approve-for-me")] = False
     on_approval: Annotated[Literal["suspend"] | None, option("--on-approval")] = None
     approval_dir: Annotated[str, option("--approval-dir")] = "."
     approval_expires: Annotated[str, option("--approval-expires")] = "24h"
@@ -318,111 +305,6 @@ class Arguments:
         return tuple(Path(name).absolute() for name in names if name)
 
 
-def _foreign_options() -> dict[str, str]:
-    """Read the advice for people who come from other agents, by the option that they type."""
-    listed = Path(__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
-    advice: dict[str, str] = {}
-    for line in listed.splitlines():
-        if line and not line.startswith("#"):
-            names, _, text = line.partition(" | ")
-            advice |= dict.fromkeys(names.split(", "), text)
-    return advice
-
-
-def parse_arguments(argv: Sequence[str]) -> Arguments:
-    """Read a command line, without the name of the program.
-
-    Raises:
-        UsageError: an option is unknown, is not supported, lacks a good value, or contradicts another.
-        HelpRequested: `--help` is among the options.
-    """
-    # Split here, because argparse forgets where the `--` was, and a prompt after it may be "resume".
-    end = argv.index("--") if "--" in argv else len(argv)
-    before = [_with_value(word) for word in argv[:end]]
-    literal_words = tuple(argv[end + 1 :])
-    parser = CommandParser(Arguments)
-    found, words = parser.parse_known_args(before)
-    # argparse gives unknown options back among the words.
-    of_packages, words = _package_options(words)
-    for word in words:
-        _refuse_unknown_option(parser, word)
-    values = given(found)
-    words += _taken_from_images(values.get("image", []))
-    denied: list[str] = values.get("deny", [])
-    requests = [name for name in denied if _REQUEST.search(name)]
-    if requests:
-        values["deny"] = [name for name in denied if name not in requests]
-        values["refuse"] = requests[-1]
-    arguments = Arguments(
-        words=tuple(words),
-        literal_words=literal_words,
-        of_packages=of_packages,
-        **values,
-    )
-    if arguments.experimental_json:
-        arguments = replace(arguments, json=True)
-    _check_combinations(arguments)
-    _check_best_of(arguments)
-    return arguments
-
-
-def _with_value(word: str) -> str:
-    """Give `--worktree` an empty value. Its name is optional, and the next word may be the
-    prompt."""
-    if word == "--worktree":
-        return "--worktree="
-    return word
-
-
-def _package_options(words: list[str]) -> tuple[tuple[Any, ...], list[str]]:
-    """Split the words into the options of installed packages, parsed, and all others."""
-    if not any(_FLAG.match(word) for word in words):
-        return (), words
-    from codex_py.command_line.package_options import take_package_options  # 20 ms
-
-    return take_package_options(words)
-
-
-def _taken_from_images(images: list[str]) -> list[str]:
-    """Take `resume ID` out of the values of `--image`, if it is there.
-
-    Client libraries put these words behind the option, which takes every word that follows it.
-    """
-    for at, (word, thread_id) in enumerate(pairwise(images)):
-        if word == "resume" and is_thread_id(thread_id):
-            del images[at : at + 2]
-            return [word, thread_id]
-    return []
-
-
-def _refuse_unknown_option(parser: CommandParser, word: str) -> None:
-    """Raise a `UsageError` if a word has the form of an option, which the parser did not know."""
-    option = _FLAG.match(word)
-    is_prompt = " " in word.partition("=")[0]
-    if option is None or is_prompt:
-        return
-    name = option[0]
-    if name in _NOT_YET:
-        raise UsageError(f"{name} is not supported yet")
-    advice = _foreign_options().get(name)
-    if advice is not None:
-        raise UsageError(f"unknown option {name}. {advice}")
-    raise parser.unknown_option(name)
-
-
-def _check_combinations(arguments: Arguments) -> None:
-    if arguments.record is not None and arguments.replay is not None:
-        raise UsageError(
-            "--record and --replay exclude each other: a replay asks no model"
-        )
-    if arguments.approve_for_me and (arguments.suspends or arguments.bypass):
-        raise UsageError(
-            "--approve-for-me excludes --on-approval and --yolo: one decides"
-        )
-    if arguments.with_changes and arguments.worktree is None:
-        raise UsageError("--with-changes has no effect without --worktree")
-
-
 def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
     """The options of the fields with these names that were given, as words for another command
     line."""
@@ -445,23 +327,3 @@ def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
         else:
             words += [f"{option}={one}" for one in value]
     return words
-
-
-def _check_best_of(arguments: Arguments) -> None:
-    if arguments.best_of is None:
-        for name in OF_BEST_OF:
-            if getattr(arguments, name):
-                raise UsageError(f"{_option_of(name)} has no effect without --best-of")
-        return
-    is_exec = arguments.words[:1] in {("exec",), ("e",)}
-    if not is_exec or arguments.words[1:2] in _NOT_NEW:
-        raise UsageError("--best-of is for new sessions of `codex-py exec`")
-    if not arguments.best_of or arguments.jobs == 0:
-        raise UsageError("--best-of and --jobs take whole numbers from 1")
-    files = arguments.record or arguments.replay or arguments.bundle
-    if files or arguments.worktree is not None:
-        raise UsageError(
-            "--best-of goes with none of --worktree, --record, --replay and --bundle"
-        )
-    if arguments.on_approval == "suspend":
-        raise UsageError("--best-of goes with no approvals: nobody resumes an attempt")

@@ -8,6 +8,7 @@ from typing import Any, cast, get_args
 from codex_py.command_line.arguments import GATES, Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
+from codex_py.config.layers import merged
 from codex_py.config.limits import Failure
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
@@ -24,9 +25,10 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
             trusted, and no option allows that.
         ConfigError: see `load_config`.
     """
-    # A run cannot ask its user, whatever the files or the options say. With these two options,
-    # somebody answers later, or a model does.
-    if arguments.suspends or arguments.approve_for_me:
+    # A run cannot ask its user, whatever the files or the options say. With these options, somebody
+    # answers later, or a model does.
+    has_answers = any(each.asks_for_approvals for each in arguments.of_extensions)
+    if arguments.suspends or has_answers:
         policy = "on-request"
     else:
         policy = "never"
@@ -131,10 +133,7 @@ def _flags(arguments: Arguments) -> dict[str, Any]:
         "allow_unenforced": list(arguments.allow_unenforced) or None,
         "gates": _gates(arguments) or None,
     }
-    if arguments.approve_for_me:
-        flags["approval_policy"] = arguments.approval or "on-request"
-        flags["approvals_reviewer"] = "auto_review"
-    if arguments.full_auto or arguments.approve_for_me:
+    if arguments.full_auto:
         flags["sandbox_mode"] = arguments.sandbox or "workspace-write"
     if arguments.suspends:
         flags["approvals_reviewer"] = "user"
@@ -144,7 +143,10 @@ def _flags(arguments: Arguments) -> dict[str, Any]:
         flags["default_permissions"] = ":danger-full-access"
     if arguments.log:
         flags["log_file"] = str(Path(arguments.log).absolute())
-    return {key: value for key, value in flags.items() if value is not None}
+    flags = {key: value for key, value in flags.items() if value is not None}
+    for options in arguments.of_extensions:
+        flags = merged(flags, options.settings(arguments))
+    return flags
 
 
 def _protection(arguments: Arguments) -> dict[str, Any]:

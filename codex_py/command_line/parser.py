@@ -88,6 +88,10 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument(
             "-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS
         )
+        self.declare(declared, only)
+
+    def declare(self, declared: Any, only: Container[str] | None = None) -> None:
+        """Add the options that a class declares. The arguments are those of the constructor."""
         for field, annotation in get_type_hints(declared, include_extras=True).items():
             if only is None or field in only:
                 self._add_field(field, annotation)

@@ -63,4 +63,5 @@ def served_options(arguments: Arguments) -> SessionOptions:
         add_dirs=tuple(add_dirs),
         ignore_rules=arguments.ignore_rules,
         bypass_hook_trust=arguments.bypass_hook_trust,
+        of_extensions=arguments.of_extensions,
     )

@@ -140,13 +140,19 @@ def may_protect(key: KeyPath) -> bool:
 
     Such a key is in a table of protections, or is a misspelt name of a protection.
     """
-    if _is_setting(key[0]):
+    known = key_of(Settings, key[0])
+    if known is not None:
         # The unknown key is inside of a known table.
-        return key[0] in _PROTECTING_TABLES
+        return key[0] in _PROTECTING_TABLES or getattr(known.kind, "protects", False)
     # Comparing takes time in proportion to the square of a key's length, and a file may have
     # thousands of keys.
-    is_short = len(key[0]) <= _LONGEST
-    return is_short and nearest(key[0], _PROTECTING_KEYS, alike=_MISSPELT) is not None
+    if len(key[0]) > _LONGEST:
+        return False
+    if nearest(key[0], _PROTECTING_KEYS, alike=_MISSPELT) is not None:
+        return True
+    from codex_py.config.declared.claimed import is_like_protecting  # 1 ms
+
+    return is_like_protecting(key[0], _MISSPELT)
 
 
 def _is_setting(name: str) -> bool:

@@ -157,7 +157,7 @@ def merge(layers: Sequence[Layer]) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for layer in reversed(layers):
-        values = _merged(values, layer.values)
+        values = merged(values, layer.values)
     return values
 
 
@@ -476,13 +476,13 @@ def _is_for_projects(name: str) -> bool:
     return known is None or known.in_project
 
 
-def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+def merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two tables; the values of `high` win."""
     values = dict(low)
     for key, value in high.items():
         below = values.get(key)
         if isinstance(value, dict) and isinstance(below, dict):
-            values[key] = _merged(
+            values[key] = merged(
                 cast("dict[str, Any]", below), cast("dict[str, Any]", value)
             )
         else:

@@ -1,4 +1,7 @@
-"""Also tests `command_line/target.py`."""
+"""Also tests `command_line/target.py`.
+
+Also tests `command_line/parsing.py`.
+"""
 
 import dataclasses
 import re
@@ -8,8 +11,10 @@ import pytest
 
 from codex_py.cli.commands import COMMANDS, find_command, help_text
 from codex_py.command_line import arguments as arguments_module
-from codex_py.command_line.arguments import Arguments, option_words, parse_arguments
+from codex_py.command_line.arguments import Arguments, option_words
+from codex_py.command_line.extension_options import session_parser
 from codex_py.command_line.parser import CommandParser
+from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import UsageError
 
@@ -391,7 +396,7 @@ def test_help_names_every_option_and_no_other() -> None:
     }
     accepted = {
         flag
-        for line in CommandParser(Arguments).format_help().splitlines()
+        for line in session_parser().format_help().splitlines()
         for flag in re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", line)
     }
     assert named == accepted - hidden

@@ -15,6 +15,7 @@ from codex_py.config.hook_files import hook_files
 from codex_py.config.hook_places import has_hooks
 from codex_py.config.hooks import find_hooks
 from codex_py.errors import ConfigError
+from codex_py.extensions.approval_review.table import AutoReview
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from tests.config.conftest import Place
 from tests.support.plugins import installed
@@ -362,7 +363,9 @@ def test_the_reviewer_falls_back_and_has_the_policy_of_the_administrator(
     config = place.load(flags={"approvals_reviewer": "auto_review"})
     assert config.settings.approvals_reviewer == "user"
     assert "falling back to required value `user`" in config.warnings[0]
-    assert config.settings.auto_review.policy == "Be strict."
+    assert config.settings.claimed["auto_review"] == AutoReview(
+        {"policy": "Be strict."}
+    )
     require(place, 'allowed_approvals_reviewers = ["auto_review"]')
     config = place.load(overrides=['approvals_reviewer="guardian_subagent"'])
     assert config.warnings == ()

@@ -33,8 +33,8 @@ DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
 
 
 def block(start: str) -> str:
-    """The code block of the documentation that begins so."""
-    (found,) = re.findall(
+    """The first code block of the documentation that begins so."""
+    found, *_ = re.findall(
         rf"^```\w+\n({re.escape(start)}.*?)^```$", DOC, re.MULTILINE | re.DOTALL
     )
     return found

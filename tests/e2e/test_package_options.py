@@ -1,6 +1,6 @@
 """Options of `exec` that installed packages add, as `docs/extensions.md` shows one.
 
-Tests `api/options.py` and `command_line/package_options.py`.
+Tests `api/options.py`, `command_line/options.py` and `command_line/extension_options.py`.
 """
 
 import re
@@ -118,11 +118,11 @@ def test_without_the_option_the_package_is_not_imported(
         ([*EXEC, "--most-wrods", "2", "go"], "unknown option --most-wrods."),
         (
             ["exec", "--best-of", "2", "--most-words", "2", "go"],
-            "options of packages are for `codex-py exec` without --best-of",
+            "--most-words is for `codex-py exec`",
         ),
         (
             ["review", "--most-words", "2"],
-            "options of packages are for `codex-py exec` without --best-of",
+            "--most-words is for `codex-py exec`",
         ),
     ],
 )
@@ -142,9 +142,9 @@ def test_a_mistake_is_one_sentence(
     ("module", "reason"),
     [
         ("import no_such_module\n", "ModuleNotFoundError"),
-        ("WordsOptions = 3\n", "is no class with a method `feature`"),
+        ("WordsOptions = 3\n", "is no subclass of `Options`"),
         (
-            "class WordsOptions:\n    def feature(self): ...\n",
+            "from codex_py.api.options import Options\nclass WordsOptions(Options): ...\n",
             "its class declares no option --most-words",
         ),
     ],

@@ -3,15 +3,18 @@
 Each feature is one line here, and is loaded only if it is on.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.declared.section import raw
 from codex_py.config.definition_folders import skill_folders
 from codex_py.config.hook_places import has_hooks
-from codex_py.protocol.extension import Feature
+from codex_py.protocol.extension import Feature, Place
+
+Slot: TypeAlias = Sequence[Feature]
+"""The features in one row of the table: one or none, or those of extensions at a `Place`."""
 
 
 @runtime_checkable
@@ -23,10 +26,18 @@ class Inherited(Protocol):
         ...
 
 
+class Row(NamedTuple):
+    """A feature of the program. It is on if the condition is true."""
+
+    condition: object
+    maker: str
+    """The module and the class or function that makes the feature from the setup."""
+
+
 def configured_features(
-    setup: SessionSetup, of_parent: Sequence[Feature | None] = ()
-) -> list[Feature | None]:
-    """Return the features in the order of the table, the outermost first. None: a feature is off.
+    setup: SessionSetup, of_parent: Sequence[Slot] = ()
+) -> list[Slot]:
+    """Return the features in the order of the table, the outermost first.
 
     Args:
         of_parent: the features of the parent session, as returned here; empty if there is none.
@@ -36,31 +47,61 @@ def configured_features(
     """
     table = _table(setup)
     if not of_parent:
-        of_parent = [None] * len(table)
-    features: list[Feature | None] = []
-    for inherited, (is_on, name) in zip(of_parent, table, strict=True):
-        if isinstance(inherited, Inherited):
-            features.append(inherited.for_child(setup))
-        elif is_on:
-            features.append(load(name)(setup))
-        else:
-            features.append(None)
-    return features
+        extensions = _of_extensions(setup)
+        return [_slot(row, setup, extensions) for row in table]
+    pairs = zip(table, of_parent, strict=True)
+    return [_slot_of_child(row, slot, setup) for row, slot in pairs]
 
 
-def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
-    """Pair the condition of each feature with the class or function that makes it.
+def _slot(
+    row: Row | Place, setup: SessionSetup, extensions: Mapping[Place, Slot]
+) -> Slot:
+    """The features in a row for a session at the top."""
+    if isinstance(row, Place):
+        return extensions.get(row, ())
+    return (load(row.maker)(setup),) if row.condition else ()
 
-    A feature is on if its condition is true. The name is that of the module and of the maker, which
-    is called with the setup.
-    """
+
+def _slot_of_child(row: Row | Place, of_parent: Slot, setup: SessionSetup) -> Slot:
+    """The features in a row for a child, whose parent has `of_parent` in it."""
+    if isinstance(row, Place):
+        return [_inherited(feature, setup) for feature in of_parent]
+    inherited = [each for each in of_parent if isinstance(each, Inherited)]
+    if inherited:
+        return [each.for_child(setup) for each in inherited]
+    return _slot(row, setup, {})
+
+
+def _inherited(feature: Feature, setup: SessionSetup) -> Feature:
+    """The feature of an extension for a child. Without `for_child`, it is shared."""
+    if isinstance(feature, Inherited):
+        return feature.for_child(setup)
+    return feature
+
+
+def _of_extensions(setup: SessionSetup) -> Mapping[Place, Slot]:
+    """The features that options, tables of the configuration and the reviewer ask for."""
+    settings = setup.config.settings
+    if not (
+        settings.extensions
+        or settings.claimed
+        or setup.options.of_extensions
+        or settings.approvals_reviewer not in {None, "user"}
+    ):
+        return {}
+    from codex_py.app.installed import features_of_extensions  # 2 ms
+
+    return features_of_extensions(setup)
+
+
+def _table(setup: SessionSetup) -> Sequence[Row | Place]:
+    """The features of the program, and the places of those of extensions."""
     config = setup.config
     options = setup.options
     switches = config.features
     settings = config.settings
     is_top = options.parent is None
     agents = switches.multi_agent is not False and settings.agents.enabled is not False
-    reviewer = settings.approvals_reviewer not in {None, "user"}
     # Clients of an app server set goals unasked; elsewhere the tools would add to every request.
     goals = switches.goals
     if goals is None:
@@ -74,46 +115,50 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     skills = may_have_skills and skill_folders(config, setup.environment)
     sandbox_check = config.files.denies or domains or setup.unwritable_folders()
     return (
-        (
+        Row(
             sandbox_check and is_top,
             "codex_py.app.features.sandbox_check:sandbox_check",
         ),
         # Around the hooks: a call that they refuse runs no command, so it reaches no host.
-        (domains, "codex_py.app.features.network:NetworkList"),
-        (settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
-        # These two are around all others: they see each call from its start to its end.
-        (
+        Row(domains, "codex_py.app.features.network:NetworkList"),
+        Row(settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
+        # These are around all others: they see each call from its start to its end.
+        Place.OUTERMOST,
+        Row(
             settings.otel.has_exporter,
             "codex_py.app.features.otel.feature:telemetry",
         ),
-        (options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
+        Row(options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
         # Around all features that may change files.
-        (options.bundle and is_top, "codex_py.app.features.change_bundle:ChangeBundle"),
-        (skills, "codex_py.app.features.skills:SessionSkills"),
+        Row(
+            options.bundle and is_top,
+            "codex_py.app.features.change_bundle:ChangeBundle",
+        ),
+        Row(skills, "codex_py.app.features.skills:SessionSkills"),
         # Outside of all features that count and change requests: a review sends none.
-        (options.can_review and is_top, "codex_py.app.features.reviews:Reviews"),
-        (True, "codex_py.app.features.tool_choice:ToolChoices"),
+        Row(options.can_review and is_top, "codex_py.app.features.reviews:Reviews"),
+        Row(True, "codex_py.app.features.tool_choice:ToolChoices"),
         # Outside of all features that change files: it sees the calls as a hook rewrote them, and
         # no refused call.
-        (has_hooks(config), "codex_py.app.features.hooks.feature:HooksFeature"),
-        # Behind the hooks, which decide first about an approval.
-        (reviewer, "codex_py.app.features.approval_review:ApprovalReviewer"),
+        Row(has_hooks(config), "codex_py.app.features.hooks.feature:HooksFeature"),
+        # The hooks decide first about an approval and about the end of a turn.
+        Place.BEHIND_HOOKS,
         # Behind the hooks: it is asked when they are satisfied. Around the record of changes, which
         # it looks at.
-        (gates and is_top, "codex_py.app.features.gates.feature:Gates"),
+        Row(gates and is_top, "codex_py.app.features.gates.feature:Gates"),
         # Behind the hooks and the gates, which judge the result first.
-        (goals and is_top, "codex_py.app.features.goals:Goals"),
-        (True, "codex_py.app.features.turn_changes:TurnChanges"),
-        (
+        Row(goals and is_top, "codex_py.app.features.goals:Goals"),
+        Row(True, "codex_py.app.features.turn_changes:TurnChanges"),
+        Row(
             config.project_doc_max_bytes > 0,
             "codex_py.app.features.nested_agents_md:NestedAgentsMd",
         ),
-        (config.notify, "codex_py.app.features.notify:TurnNotifier"),
-        (True, "codex_py.app.features.plan_mode:PlanMode"),
-        (servers, "codex_py.app.features.mcp:McpFeature"),
+        Row(config.notify, "codex_py.app.features.notify:TurnNotifier"),
+        Row(True, "codex_py.app.features.plan_mode:PlanMode"),
+        Row(servers, "codex_py.app.features.mcp:McpFeature"),
         # The innermost: a call that another feature refuses does not wait for its turn.
-        (agents, "codex_py.app.features.agents.feature:SubAgents"),
+        Row(agents, "codex_py.app.features.agents.feature:SubAgents"),
         # Inside of the features that add to a request.
-        (config.budget.is_limited, "codex_py.app.features.budget:BudgetFeature"),
-        (config.budget.loop_guard, "codex_py.app.features.loop_guard:LoopGuard"),
+        Row(config.budget.is_limited, "codex_py.app.features.budget:BudgetFeature"),
+        Row(config.budget.loop_guard, "codex_py.app.features.loop_guard:LoopGuard"),
     )

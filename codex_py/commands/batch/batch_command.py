@@ -12,10 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from codex_py.command_line.arguments import Arguments, parse_arguments
+from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.parser import OneOf, flag, option, parse_options
+from codex_py.command_line.parsing import parse_arguments
 from codex_py.commands.batch.attempt import LocalEngine, failed
 from codex_py.commands.batch.ray_engine import RayEngine
 from codex_py.commands.batch.results import ResultsFile

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from codex_py.app.installed import installed_features
+from codex_py.app.installed import require_extension
 from codex_py.app.model import configured_provider, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
@@ -223,7 +223,7 @@ def _extensions(config: Config) -> CheckResult:
     problems: list[str] = []
     for name, table in tables.items():
         try:
-            installed_features({name: table})
+            require_extension(name, table)
         except ConfigError as error:
             details[name] = str(error)
             problems.append(str(config.layers.located(error)))

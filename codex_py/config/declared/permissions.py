@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codex_py.config.declared.kinds import Limit
-from codex_py.config.declared.section import Section, key, no_effect, rest, table
+from codex_py.config.declared.section import Section, key, rest, table
 
 
 class GranularRules(Section):
@@ -28,15 +28,6 @@ class GranularApproval(Section):
     """`[approval_policy]`"""
 
     granular: GranularRules = table()
-
-
-class AutoReview(Section):
-    """`[auto_review]`"""
-
-    policy: str | None = key(
-        "Instructions for the reviewing model about the actions that it may allow."
-    )
-    circuit_break_action: Literal["default", "strict"] | None = no_effect("default")
 
 
 class SandboxWorkspaceWrite(Section):

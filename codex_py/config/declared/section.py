@@ -139,6 +139,11 @@ class Section(Declares):
                 names += each.names()
         return names
 
+    @classmethod
+    def further_key(cls, name: str) -> Key | None:  # noqa: ARG003 - for subclasses
+        """Find a declaration outside of the class. None: there is no such key."""
+        return None
+
     def __eq__(self, other: object) -> bool:
         """True if all keys have the same values; an unset key has its default."""
         if type(other) is not type(self):
@@ -263,7 +268,7 @@ def key_of(cls: type[Section], name: str) -> Key | None:
     for each in keys_of(cls):
         if each.name == REST and (each.names is None or name in each.names()):
             return each
-    return None
+    return cls.further_key(name)
 
 
 def defaults(cls: type[Section], path: str = "") -> Iterator[tuple[str, Any]]:

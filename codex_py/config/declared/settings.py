@@ -6,9 +6,9 @@ have no effect in this program are declared too, so that a file written for Code
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from codex_py.config.declared.features import Budget, Features, Gates, Hooks, Otel
 from codex_py.config.declared.kinds import (
@@ -17,7 +17,6 @@ from codex_py.config.declared.kinds import (
 )
 from codex_py.config.declared.model import ModelFallback, ModelPrice, ModelProvider
 from codex_py.config.declared.permissions import (
-    AutoReview,
     GranularApproval,
     Permissions,
     Project,
@@ -25,7 +24,17 @@ from codex_py.config.declared.permissions import (
     SandboxLimits,
     SandboxWorkspaceWrite,
 )
-from codex_py.config.declared.section import Section, key, no_effect, rest, table
+from codex_py.config.declared.section import (
+    Key,
+    Section,
+    key,
+    key_of,
+    names_of,
+    no_effect,
+    raw,
+    rest,
+    table,
+)
 from codex_py.config.declared.tools import (
     Agents,
     McpServer,
@@ -34,6 +43,9 @@ from codex_py.config.declared.tools import (
     Tools,
 )
 from codex_py.config.declared.tui import Tui
+
+if TYPE_CHECKING:
+    from codex_py.config.declared.claimed import ClaimedTable
 
 
 class Patch(Section):
@@ -105,7 +117,31 @@ class Memories(Section):
 
 
 class Settings(Section):
-    """All keys of the configuration."""
+    """All keys of the configuration. Extensions add tables to them; see `declared.claimed`."""
+
+    @classmethod
+    def further_key(cls, name: str) -> Key | None:
+        from codex_py.config.declared.claimed import claimed_key  # 1 ms
+
+        return claimed_key(name)
+
+    @classmethod
+    def __known_names__(cls) -> Collection[str]:
+        from codex_py.config.declared.claimed import own_tables  # 1 ms
+
+        return [*super().__known_names__(), *own_tables()]
+
+    @property
+    def claimed(self) -> Mapping[str, ClaimedTable]:
+        """The tables that extensions have declared, by name."""
+        declared = names_of(Settings)
+        others = [name for name in raw(self) if name not in declared]
+        found = {name: key_of(Settings, name) for name in others}
+        return {
+            name: key.kind(raw(self)[name])
+            for name, key in found.items()
+            if key is not None
+        }
 
     # The model.
     model: str = key(
@@ -207,7 +243,6 @@ class Settings(Section):
             in_project=False,
         )
     )
-    auto_review: AutoReview = table(in_project=False)
     sandbox_mode: (
         Literal["read-only", "workspace-write", "danger-full-access"] | None
     ) = key("The files that commands and patches may change.")

@@ -176,6 +176,8 @@ class ExecRun:
         # The answer comes first: a file that cannot be written must not cost it.
         if error is None or error.code == "schema":
             self._program.deliver(self._work.answer(result))
+        for each in self._program.arguments.of_extensions:
+            each.finish(result)
         if self._bundle_file and self._bundle and error is None:
             self._bundle_file.write(self._bundle(result.exit_code))
         return result.exit_code
@@ -186,6 +188,8 @@ class ExecRun:
         approver = None
         if self._program.suspension is not None:
             approver = AbsentApprover()
+        for each in self._program.arguments.of_extensions:
+            approver = approver or each.approver()
         opening = open_session(
             self._config,
             self._work.options(self._options()),
@@ -251,7 +255,7 @@ class ExecRun:
         if arguments.plan:
             configured = configured_choices(self._config, program.add_dirs)
             choices = replace(configured, mode="plan")
-        return SessionOptions(
+        options = SessionOptions(
             originator=originator or "codex_exec",
             ephemeral=arguments.ephemeral,
             resume=target.resume,
@@ -268,8 +272,11 @@ class ExecRun:
             bypass_hook_trust=arguments.bypass_hook_trust,
             suspension=program.suspension,
             text_deltas=False,
-            of_packages=arguments.of_packages,
+            of_extensions=arguments.of_extensions,
         )
+        for each in arguments.of_extensions:
+            options = each.session(options)
+        return options
 
 
 def _human_text(program: ExecProgram) -> "HumanText":

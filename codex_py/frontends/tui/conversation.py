@@ -104,6 +104,7 @@ class Conversation:
             can_review=True,
             mcp_startup_wait=self._wait_for_servers,
             bypass_hook_trust=self._ui.launch.bypass_hook_trust,
+            of_extensions=self._ui.launch.of_extensions,
         )
 
     def switch_mode(self, mode: Mode) -> None:

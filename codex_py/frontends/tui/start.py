@@ -59,6 +59,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         plan=arguments.plan,
         images=arguments.images,
         replay=replay,
+        of_extensions=arguments.of_extensions,
     )
     frame = FirstFrame()
     try:

@@ -3,7 +3,7 @@
 import pytest
 
 from codex_py.testing import Pause, ev_completed, ev_message
-from tests.e2e.test_approve_for_me import verdict
+from tests.extensions.approval_review.test_approve_for_me import verdict
 from tests.frontends.tui.terminals import Start, leave
 from tests.frontends.tui.test_approval import QUESTION, asks
 from tests.support.program import Workplace

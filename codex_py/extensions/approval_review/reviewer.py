@@ -11,24 +11,33 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from codex_py.app.features.budget import BudgetFeature
-from codex_py.app.model import configured_provider
-from codex_py.app.options import SessionSetup
-from codex_py.errors import ModelError
-from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import (
+from codex_py.api.approvals import (
     ApprovalRequest,
     Approver,
+    Extension,
     Review,
     ReviewDecision,
+    SessionSetup,
+    Thread,
+    TurnStart,
+    frozen,
 )
-from codex_py.protocol.extension import Extension, Thread, TurnStart
-from codex_py.protocol.frozen import frozen
-from codex_py.protocol.items import Message
-from codex_py.protocol.messages import decode_json, input_text, message
-from codex_py.protocol.prompts import user_prompt
-from codex_py.protocol.stream import Completed, ModelStream, OutputItemDone, Prompt
-from codex_py.tools.truncate import truncate_middle
+from codex_py.api.models import (
+    Completed,
+    Message,
+    ModelError,
+    ModelStream,
+    OutputItemDone,
+    Prompt,
+    counted_stream,
+    decode_json,
+    input_text,
+    instruction_text,
+    message,
+    truncate_middle,
+    user_prompt,
+)
+from codex_py.extensions.approval_review.table import AutoReview
 
 _OWN_MODEL: Final = "codex-auto-review"
 """The reviewer model of OpenAI. If the key has no access to it, the model of the session
@@ -154,13 +163,16 @@ class ApprovalReviewer:
         # The facts cannot contain the fence, so nothing in them reads as an instruction.
         fence = f"data-{secrets.token_hex(16)}"
         text = f"{fence}\n{facts}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
-        policy = self._setup.config.settings.auto_review.policy or "There is none."
+        table = self._setup.config.settings.claimed.get("auto_review")
+        policy = None
+        if isinstance(table, AutoReview):
+            policy = table.policy
         instructions = instruction_text("approval_review.md")
         return Prompt(
             model=settings.model,
             input=[message("user", [input_text(text)])],
             cache_key=f"{self._thread.thread_id}-approvals",
-            instructions=instructions.replace("{policy}", policy),
+            instructions=instructions.replace("{policy}", policy or "There is none."),
             reasoning=settings.reasoning,
             output_schema=json.loads(instruction_text("approval_review.json")),
             service_tier=settings.service_tier,
@@ -174,13 +186,7 @@ class ApprovalReviewer:
         Its requests count towards the budget of the session.
         """
         if self._stream is None:
-            setup = self._setup
-            assert setup.connect is not None
-            provider = configured_provider(setup.config, setup.environment)
-            self._stream = setup.connect(provider).stream
-            budget = self._thread.feature(BudgetFeature)
-            if budget is not None:
-                self._stream = budget(self._thread).wrap_model(self._stream)
+            self._stream = counted_stream(self._setup, self._thread)
         return self._stream
 
     async def _send(self, prompt: Prompt) -> str:

@@ -1,6 +1,6 @@
 """`--approve-for-me`: a model answers what the approval policy asks.
 
-Tests `app/features/approval_review.py`.
+Tests `extensions/approval_review/reviewer.py`.
 """
 
 import json
@@ -308,6 +308,6 @@ def test_the_reviewer_is_asked_in_place_of_a_person(place: Workplace) -> None:
 def test_a_slow_reviewer_says_no(
     place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codex_py.app.features.approval_review._TIMEOUT_S", 0.2)
+    monkeypatch.setattr("codex_py.extensions.approval_review.reviewer._TIMEOUT_S", 0.2)
     (_, text) = in_process(place, [Pause(), *verdict()]).said()[-1]
     assert "there was no answer within 0.2 s" in text

@@ -1,0 +1,31 @@
+"""Requests to the model that an extension sends itself, and the texts and items in them.
+
+`counted_stream` connects to the model of a session. Each call of the stream sends a `Prompt` and
+yields `ResponseEvent`s, of which the last is `Completed`; a stream that ends in another way raises a
+`ModelError`. The items of a session's history are JSON in UTF-8, which `decode_json` reads.
+"""
+
+from codex_py.app.counted_requests import counted_stream
+from codex_py.errors import ModelError
+from codex_py.instructions import instruction_text
+from codex_py.protocol.items import Message
+from codex_py.protocol.messages import decode_json, input_text, message
+from codex_py.protocol.prompts import user_prompt
+from codex_py.protocol.stream import Completed, ModelStream, OutputItemDone, Prompt
+from codex_py.tools.truncate import truncate_middle
+
+__all__ = [
+    "Completed",
+    "Message",
+    "ModelError",
+    "ModelStream",
+    "OutputItemDone",
+    "Prompt",
+    "counted_stream",
+    "decode_json",
+    "input_text",
+    "instruction_text",
+    "message",
+    "truncate_middle",
+    "user_prompt",
+]

@@ -1,0 +1,52 @@
+"""Tables of the configuration that an extension claims.
+
+The package names each table in its `pyproject.toml`:
+
+    [project.entry-points."codex_py.tables"]
+    shout = "codex_py_shout.table:ShoutTable"
+
+The value is a subclass of `ClaimedTable` that declares the keys of `[shout]`. They are checked as
+those of the program are: a wrong value stops the start, an unknown key is told. The table may make a
+feature of each session. The class is imported when a file has the table, and by nothing else. A key
+of the program itself cannot be replaced. The module begins with `from __future__ import annotations`.
+"""
+
+from codex_py.app.options import SessionSetup
+from codex_py.config.declared.claimed import ClaimedTable
+from codex_py.config.declared.kinds import Count, Limit, Positive, Secret, Variable
+from codex_py.config.declared.section import (
+    Section,
+    is_set,
+    key,
+    no_effect,
+    raw,
+    rest,
+    table,
+)
+from codex_py.config.layers import Layers
+from codex_py.errors import CodexError, ConfigError
+from codex_py.protocol.extension import Extension, Feature, Place, Thread
+
+__all__ = [
+    "ClaimedTable",
+    "CodexError",
+    "ConfigError",
+    "Count",
+    "Extension",
+    "Feature",
+    "Layers",
+    "Limit",
+    "Place",
+    "Positive",
+    "Secret",
+    "Section",
+    "SessionSetup",
+    "Thread",
+    "Variable",
+    "is_set",
+    "key",
+    "no_effect",
+    "raw",
+    "rest",
+    "table",
+]

@@ -1,0 +1,76 @@
+"""Tables of the configuration that extensions declare: entry points of `codex_py.tables`. LIGHT."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+from codex_py.config.declared.section import Key, Section
+from codex_py.errors import nearest
+from codex_py.protocol.extension import Feature, Place
+from codex_py.registry import TABLES, find, load, own_points, unusable
+
+
+class ClaimedTable(Section):
+    """A table at the top level of the configuration, and the feature that it asks for.
+
+    A subclass declares the keys. The module begins with `from __future__ import annotations`.
+    """
+
+    in_project: ClassVar[bool] = False
+    """True if a project may set the table. A project must not decide where data go, which programs
+    are started, or whom to trust."""
+    protects: ClassVar[bool] = False
+    """True: an unknown key in the table was most likely meant as a protection, so it stops the
+    start."""
+    place: ClassVar[Place] = Place.OUTERMOST
+    """The place of the feature among the others."""
+
+    def feature(self, setup: Any) -> Feature | None:  # noqa: ARG002 - for subclasses
+        """Make the feature of a session at the top from its `SessionSetup`.
+
+        None: the table asks for none. See `Options.feature`.
+
+        Raises:
+            ConfigError: the values of the keys contradict each other.
+        """
+        return None
+
+
+class _ClaimedKey(Key):
+    is_table = True
+
+    def __init__(self, name: str, kind: type[ClaimedTable]) -> None:
+        super().__init__("", name, in_project=kind.in_project)
+        self.kind = kind
+
+
+@cache
+def claimed_key(name: str) -> Key | None:
+    """Find the declaration of a table. None if no extension claims the name.
+
+    Raises:
+        ConfigError: more than one package claims it, or its class cannot be used.
+    """
+    point = find(TABLES, name)
+    if point is None:
+        return None
+    kind = load(point, "table", (name,))
+    if not isinstance(kind, type) or not issubclass(kind, ClaimedTable):
+        reason = "its entry point is no subclass of `ClaimedTable`"
+        raise unusable(point, "table", reason, (name,))
+    return _ClaimedKey(name, kind)
+
+
+def own_tables() -> dict[str, type[ClaimedTable]]:
+    """The tables of the folders of `codex_py/extensions`, by their names."""
+    names = [point.name for point in own_points(TABLES)]
+    keys = [claimed_key(name) for name in names]
+    return {key.name: key.kind for key in keys if key is not None}
+
+
+def is_like_protecting(name: str, alike: float) -> bool:
+    """True if a name is, or is at least this much like, that of a table that protects."""
+    tables = own_tables()
+    near = nearest(name, tables, alike=alike)
+    return near is not None and tables[near].protects

@@ -1,0 +1,145 @@
+"""Tables of the configuration that installed packages claim, as `docs/extensions.md` shows one.
+
+Tests `api/tables.py` and `config/declared/claimed.py`.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from codex_py.testing import ev_completed, ev_message
+from tests.support.packages import install_package
+from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
+
+ROOT = Path(__file__).parents[2]
+DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
+GROUP = "codex_py.tables"
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from codex_py.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+EXEC = ("exec", "--json", "--skip-git-repo-check")
+
+Run: TypeAlias = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+def block(text: str) -> str:
+    """The code block of the documentation that has this text."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    (found,) = (each for each in blocks if text in each)
+    return found
+
+
+def install(packages: Path, module: str) -> None:
+    lines = block('[project.entry-points."codex_py.tables"]').splitlines()[1:]
+    points = dict(line.replace('"', "").split(" = ") for line in lines)
+    install_package(packages, "codex_py_quiet", module, {GROUP: points})
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    return tmp_path / "packages"
+
+
+@pytest.fixture
+def run(place: Workplace, packages: Path) -> Run:
+    def run(setting: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
+        answer = [*ev_message("done"), ev_completed()]
+        with ScriptedServer([answer]) as server:
+            place.configure(server)
+            config = place.home / "config.toml"
+            text = config.read_text(encoding="utf-8")
+            config.write_text(f"{text}\n{setting}\n", encoding="utf-8")
+            words = [*EXEC, *options, "go"]
+            return subprocess.run(
+                [sys.executable, "-P", "-c", PROGRAM, str(packages), *words],
+                cwd=place.cwd,
+                env=environment(place.home),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
+
+    return run
+
+
+def test_a_table_of_a_package_makes_its_feature(packages: Path, run: Run) -> None:
+    install(packages, block("class QuietHours"))
+    done = run('[quiet-hours]\nbegin = "22:00"')
+    assert done.returncode == 0, done.stderr
+    assert b"It is quiet from 22:00." in done.stdout
+
+
+def test_without_the_table_the_package_is_not_imported(
+    packages: Path, run: Run
+) -> None:
+    install(packages, "raise SystemError('it was imported')\n")
+    done = run("")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("begin = 22", "`quiet-hours.begin` must be a string, not `22`"),
+        ("begun = '22:00'", "did you mean `quiet-hours.begin`?"),
+    ],
+)
+def test_a_mistake_in_the_table_is_one_sentence(
+    packages: Path, run: Run, setting: str, message: str
+) -> None:
+    install(packages, block("class QuietHours"))
+    done = run(f"[quiet-hours]\n{setting}", "--strict-config")
+    assert done.returncode == 78
+    text = done.stderr.decode()
+    assert message in text
+    assert "config.toml" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError"),
+        ("QuietHours = 3\n", "is no subclass of `ClaimedTable`"),
+        (
+            block("class QuietHours").replace("return quiet_hours", "return 3"),
+            "`feature` returned int, which is not callable",
+        ),
+        (
+            block("class QuietHours").replace("return quiet_hours", "1 / 0"),
+            "ZeroDivisionError",
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_used_is_named(
+    packages: Path, run: Run, module: str, reason: str
+) -> None:
+    install(packages, module)
+    done = run("[quiet-hours]\nbegin = '22:00'")
+    text = done.stderr.decode()
+    assert done.returncode == 78, text
+    assert reason in text
+    assert "QuietHours" in text
+    assert "Traceback" not in text
+
+
+def test_a_protecting_table_refuses_unknown_keys_and_misspelt_names(
+    packages: Path, run: Run
+) -> None:
+    module = block("class QuietHours").replace(
+        "    begin:", "    protects = True\n    begin:"
+    )
+    install(packages, module)
+    done = run("[quiet-hours]\nbegun = '22:00'")
+    assert done.returncode == 78
+    assert "quiet-hours.begun" in done.stderr.decode()
