@@ -82,7 +82,7 @@ def _entry(item: event_items.ThreadItem) -> ExportEntry:
             return _command_entry(item, words)
         case event_items.FileChange(diff=diff) if words.failed is None:
             return _change_entry(diff, words)
-        case event_items.ContextCompaction(status="completed"):
+        case event_items.ContextCompaction() if words.failed is None:
             title = "Compacted: for the model, a summary takes the place of the above"
             return ExportEntry("note", title)
         case _:

@@ -118,7 +118,7 @@ def item_words(item: event_items.ThreadItem, *, is_done: bool = True) -> ItemWor
             | event_items.ContextCompaction()
             | event_items.TurnTime()
         ):
-            return _remark(item)
+            return _remark(item, is_done=is_done)
         case _:
             assert_never(item)
 
@@ -255,16 +255,15 @@ def _agents(item: event_items.CollabToolCall, *, is_done: bool) -> ItemWords:
     ids = item.receiver_thread_ids
     names = ", ".join(item.names.get(agent_id, agent_id) for agent_id in ids)
     running, done = _AGENT_VERBS[item.tool]
+    verb = done if is_done else running
+    failed = "failed" if is_done and item.status == "failed" else None
     body: list[Passage] = []
     if item.prompt:
         body.append(Passage(item.prompt, "markdown"))
-    if not is_done:
-        return ItemWords("agents", running, names, body=tuple(body))
     for agent_id, state in item.agents_states.items():
         label = f"{item.names.get(agent_id, agent_id)} ({state.status})"
         body.append(Passage(state.message or "", "markdown", label))
-    failed = "failed" if item.status == "failed" else None
-    return ItemWords("agents", done, names, failed=failed, body=tuple(body))
+    return ItemWords("agents", verb, names, failed=failed, body=tuple(body))
 
 
 def _search(item: event_items.WebSearch) -> ItemWords:
@@ -294,6 +293,8 @@ def _plan(item: event_items.TodoList) -> ItemWords:
 
 def _remark(
     item: event_items.ErrorItem | event_items.ContextCompaction | event_items.TurnTime,
+    *,
+    is_done: bool,
 ) -> ItemWords:
     match item:
         case event_items.ErrorItem(message=message, code="aborted"):
@@ -301,7 +302,7 @@ def _remark(
         case event_items.ErrorItem(message=message):
             body = (Passage(message, "error"),)
             return ItemWords("error", "Error", failed="failed", body=body)
-        case event_items.ContextCompaction(status="in_progress"):
+        case event_items.ContextCompaction() if not is_done:
             return ItemWords("compaction", "Compacting the conversation")
         case event_items.ContextCompaction(status="failed"):
             verb = "The conversation could not be compacted"

@@ -5,13 +5,15 @@ Patches are shown as whole files.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from codex_py.app.export.entries import ExportEntry, Text, entries
 from codex_py.app.export.markdown import fenced
 from codex_py.app.views.diffs import DiffLine, read_diff
-from codex_py.app.views.item_text import agent_verb, script_of
+from codex_py.app.views.item_text import script_of
+from codex_py.app.views.item_words import ItemWords, Passage, item_words, tool_name
+from codex_py.app.views.passages import safe_passages
 from codex_py.protocol import event_items
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.calls import shortened
@@ -20,11 +22,12 @@ from codex_py.streams.plain_text import cut, plain
 
 Fields: TypeAlias = dict[str, Any]
 _KINDS: Final[Mapping[str, str]] = {
-    "command_execution": "execute",
-    "web_search": "fetch",
-    "collab_tool_call": "think",
-    "context_compaction": "think",
+    "image": "read",
+    "search": "fetch",
+    "agents": "think",
+    "compaction": "think",
 }
+"""The kinds of ACP for our kinds of items; `other` for all that are not here."""
 _MAX_TITLE: Final = 300
 """Limit in characters."""
 _MAX_TEXT: Final = 32_000
@@ -52,34 +55,34 @@ def shown_call(
     Args:
         is_known: the call was shown before; the diffs of a patch that went well are not repeated.
     """
-    (entry,) = entries([item])
-    texts = [part for part in entry.parts if isinstance(part, Text)]
-    content = [text_content(_markdown(text)) for text in texts]
-    status = _status(item, entry, is_done=is_done)
+    words = item_words(item, is_done=is_done)
+    kind = _KINDS.get(words.kind, "other")
+    passages = safe_passages(words)
     match item:
         case event_items.FileChange():
             paths = [cwd / change.path for change in item.changes]
             fields = _files(paths, cwd, _patch_kind(item))
-            if status == "failed" or not is_known:
+            if words.failed is not None or not is_known:
                 diffs = _diffs(item.files, item.diff, paths, cwd)
-                fields["content"] = [*diffs, *content]
+                if diffs:
+                    passages = [each for each in passages if each.form != "diff"]
+                fields["content"] = [*diffs, *map(_text_block, passages)]
         case event_items.CommandExecution():
             arguments = _arguments(item.command, item.cwd)
-            fields = _call(entry.title, "execute", arguments)
+            fields = _call(script_of(item.command), "execute", arguments)
             if is_done:
-                fields["content"] = content
+                fields["content"] = list(map(_text_block, passages))
                 fields["rawOutput"] = {"exit_code": item.exit_code}
         case event_items.McpToolCall():
-            kind = "read" if item.tool == "view_image" else "other"
-            fields = _call(f"{item.server}.{item.tool}", kind, item.arguments)
+            fields = _call(tool_name(item), kind, item.arguments)
             if is_done:
-                fields["content"] = content
+                # The title has the tool alone, so all arguments are below it.
+                passages = safe_passages(replace(words, arguments=item.arguments))
+                fields["content"] = list(map(_text_block, passages))
         case _:
-            title = _title(item, is_done=is_done) or entry.title
-            kind = _KINDS.get(item.type, "other")
-            fields = _call(title, kind, None)
-            fields["content"] = content
-    return {**fields, "status": status}
+            fields = _call(_title(item) or words.line, kind, None)
+            fields["content"] = list(map(_text_block, passages))
+    return {**fields, "status": _status(words, is_done=is_done)}
 
 
 def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
@@ -115,14 +118,24 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
     return {**fields, "content": content}
 
 
-def _status(item: event_items.ThreadItem, entry: ExportEntry, *, is_done: bool) -> str:
+def _status(words: ItemWords, *, is_done: bool) -> str:
     """The status of a call, in ACP's words."""
     if not is_done:
         return "in_progress"
-    own = getattr(item, "status", None)
-    if entry.failed or own in {"failed", "declined"}:
+    if words.failed is not None:
         return "failed"
     return "completed"
+
+
+def _title(item: event_items.ThreadItem) -> str | None:
+    """A title for the calls that have one in ACP only; None for the other calls."""
+    match item:
+        case event_items.ErrorItem(tool=tool):
+            return tool
+        case event_items.ContextCompaction():
+            return "Sum up the conversation, to make room"
+        case _:
+            return None
 
 
 def _patch_kind(item: event_items.FileChange) -> str:
@@ -130,21 +143,6 @@ def _patch_kind(item: event_items.FileChange) -> str:
     if kinds == {"delete"}:
         return "delete"
     return "edit"
-
-
-def _title(item: event_items.ThreadItem, *, is_done: bool) -> str | None:
-    """A title for the calls that have one in ACP only; None for the other calls."""
-    match item:
-        case event_items.ErrorItem(tool=tool):
-            return tool
-        case event_items.CollabToolCall():
-            verb = agent_verb(item.tool, is_done=is_done)
-            names = [item.names.get(each, each) for each in item.receiver_thread_ids]
-            return " ".join([verb, *names])
-        case event_items.ContextCompaction():
-            return "Sum up the conversation, to make room"
-        case _:
-            return None
 
 
 def _call(
@@ -157,10 +155,10 @@ def _call(
     return {"title": shown, "kind": kind, "rawInput": arguments}
 
 
-def _markdown(part: Text) -> str:
-    if part.form == "code":
-        return fenced(part.text)
-    return part.text
+def _text_block(passage: Passage) -> Fields:
+    if passage.form in {"markdown", "plain"}:
+        return text_content(passage.text)
+    return text_content(fenced(passage.text))
 
 
 def _arguments(command: str, cwd: str) -> Fields:

@@ -4,12 +4,23 @@ The messages have the format of Codex 0.145. They are the ones that clients watc
 """
 
 import shlex
+from collections.abc import Collection
 from typing import Any
 
+from codex_py.app.views.item_words import ItemWords, Kind, item_words
 from codex_py.protocol import event_items, events
 from codex_py.protocol.stream import Usage
 
 _MAX_LINE_CHARS = 200
+_TOLD_AT_START: Collection[Kind] = (
+    "command",
+    "call",
+    "image",
+    "question",
+    "compaction",
+)
+_TOLD_AT_END: Collection[Kind] = ("agent", "thought", "change", "search")
+"""The kinds of items with a line about their progress: each is told once."""
 
 
 def codex_event(event: events.Event) -> dict[str, Any] | None:
@@ -64,36 +75,35 @@ def progress_text(event: events.Event) -> str | None:
     match event:
         case events.TurnStarted():
             text = "thinking"
-        case events.ItemStarted(event_items.CommandExecution(command=command)):
-            text = f"running {command}"
-        case events.ItemStarted(event_items.McpToolCall(server=server, tool=tool)):
-            text = f"calling {server}.{tool}"
-        case events.ItemStarted(event_items.ContextCompaction()):
-            text = "summing up the conversation"
-        case events.ItemCompleted(
-            event_items.FileChange(changes=changes, status="completed")
-        ):
-            text = f"edited {', '.join(change.path for change in changes)}"
-        case events.ItemCompleted(event_items.WebSearch(query=query)):
-            text = f"searched the web for {query}"
         case events.ItemStarted(event_items.TodoList() as plan) | events.ItemUpdated(
             event_items.TodoList() as plan
         ):
             done = sum(entry.completed for entry in plan.items)
             text = f"{done} of {len(plan.items)} steps of the plan done"
-        case events.ItemCompleted(
-            event_items.AgentMessage(text=said)
-            | event_items.ReasoningSummary(text=said)
-        ):
-            text = said
+        case events.ItemStarted(item):
+            text = _line(item_words(item, is_done=False), _TOLD_AT_START)
+        case events.ItemCompleted(item):
+            text = _line(item_words(item), _TOLD_AT_END)
         case events.McpToolCallProgress(message=message) | events.Reconnecting(message):
             text = message
         case _:
             return None
+    if text is None:
+        return None
     line = " ".join(text.split())
     if len(line) <= _MAX_LINE_CHARS:
         return line
     return f"{line[: _MAX_LINE_CHARS - 1]}…"
+
+
+def _line(words: ItemWords, told: Collection[Kind]) -> str | None:
+    """The line about an item, or the text of a message; None if it is not told now."""
+    if words.failed is not None or words.kind not in told:
+        return None
+    if words.kind in {"agent", "thought"}:
+        return words.body[0].text
+    line = words.line
+    return line[:1].lower() + line[1:]
 
 
 def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
