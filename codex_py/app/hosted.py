@@ -1,23 +1,18 @@
 """A session in a separate task. Any task of the loop may open it, run its turns and close it.
 
-It can also be opened again. The threads of a server are such sessions: the server closes those that
-were used longest ago, and continues them from their files.
+It can also be opened again. The sessions of the library, of subagents and of servers are such ones.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from codex_py.app.options import SessionOptions
 from codex_py.core.session import Session
 from codex_py.protocol.dispatch import is_cancelled
 from codex_py.protocol.frozen import frozen
 
 _T = TypeVar("_T")
-_MAX_IDLE: Final = 16
-"""The number of sessions that stay open between turns, with their MCP servers and connections."""
 
 
 @frozen
@@ -68,6 +63,11 @@ class HostedSession:
     @property
     def is_open(self) -> bool:
         return self._session is not None
+
+    @property
+    def is_closing(self) -> bool:
+        """True as soon as the session begins to close."""
+        return self._closing.is_set()
 
     async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:
         """Open the session. Raises the errors of `opening`."""
@@ -144,87 +144,3 @@ class HostedSession:
             self._opened.set_exception(error)
             # If nobody waits for the error any more, asyncio would complain.
             self._opened.exception()
-
-
-class HostedThread(HostedSession):
-    """A thread of a server for programs or editors.
-
-    Attributes:
-        options: the options for the next opening of the session.
-        lock: held while the session is opened or closed, and while a turn starts.
-    """
-
-    def __init__(self, options: SessionOptions) -> None:
-        super().__init__()
-        self.options = options
-        self.lock = asyncio.Lock()
-
-    @property
-    def is_idle(self) -> bool:
-        """True if the session can be closed, and opened again later."""
-        return self.is_open and not self.lock.locked()
-
-    async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:
-        session = await super().host(opening)
-        # From now on, the fork is a thread of its own.
-        self.options = replace(self.options, resume=session.thread_id, fork=False)
-        return session
-
-    async def close(self) -> None:
-        """End the turn and close the session.
-
-        The user's choices still hold when it is opened again.
-        """
-        if self.is_open:
-            self.options = replace(self.options, choices=self.session.settings.choices)
-        await super().close()
-
-
-_ThreadT = TypeVar("_ThreadT", bound=HostedThread)
-
-
-class HostedThreads(Generic[_ThreadT]):
-    """The threads of a server, by id. A thread may have several ids."""
-
-    def __init__(self) -> None:
-        self._threads: dict[str, _ThreadT] = {}
-        """The threads in the order of their last use, the latest at the end."""
-        self._closing: set[asyncio.Task[None]] = set()
-        """The tasks that close sessions."""
-
-    def __iter__(self) -> Iterator[_ThreadT]:
-        """Yield each thread once."""
-        return iter(dict.fromkeys(self._threads.values()))
-
-    def get(self, thread_id: str) -> _ThreadT | None:
-        return self._threads.get(thread_id)
-
-    def use(self, thread_id: str, thread: _ThreadT) -> None:
-        """Add a thread, or record that it is used again."""
-        self._threads.pop(thread_id, None)
-        self._threads[thread_id] = thread
-
-    def remove(self, thread: _ThreadT) -> None:
-        """Forget a thread under all of its ids."""
-        names = [name for name, each in self._threads.items() if each is thread]
-        for name in names:
-            del self._threads[name]
-
-    def close_idle(self) -> None:
-        """Close the sessions that were used longest ago."""
-        idle = [thread for thread in self if thread.is_idle]
-        for thread in idle[:-_MAX_IDLE]:
-            task = asyncio.create_task(self._close(thread))
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
-
-    async def aclose(self) -> None:
-        """End every turn, and close every session."""
-        closing = [*self._closing, *(thread.close() for thread in self)]
-        self._threads = {}
-        await asyncio.gather(*closing, return_exceptions=True)
-
-    async def _close(self, thread: _ThreadT) -> None:
-        if thread.is_idle:
-            async with thread.lock:
-                await thread.close()

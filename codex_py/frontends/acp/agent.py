@@ -20,6 +20,7 @@ from codex_py.app.json_rpc import (
 )
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
+from codex_py.app.served_threads import ServedThreads
 from codex_py.app.stored_login import remove_login
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
@@ -100,7 +101,7 @@ class EditorAgent:
         self._home = codex_home(environment)
         self._client = ClientCapabilities()
         self._is_initialized = False
-        self._sessions: dict[str, EditorSession] = {}
+        self._sessions = ServedThreads[EditorSession]()
         self._methods: Mapping[str, tuple[type[BaseModel], _Handler]] = {
             "initialize": (schema.InitializeRequest, self._initialize),
             "authenticate": (schema.AuthenticateRequest, self._authenticate),
@@ -143,17 +144,13 @@ class EditorAgent:
         """Handle a notification. Unknown ones, and those for unknown sessions, are ignored."""
         if method != "session/cancel":
             return
-        session_id = as_object(params).get("sessionId")
-        if isinstance(session_id, str) and session_id in self._sessions:
-            self._sessions[session_id].cancel()
+        session = self._sessions.get(str(as_object(params).get("sessionId")))
+        if session is not None:
+            session.cancel()
 
     async def aclose(self) -> None:
         """Close every session."""
-        sessions = list(self._sessions.values())
-        self._sessions = {}
-        await asyncio.gather(
-            *(each.close() for each in sessions), return_exceptions=True
-        )
+        await self._sessions.aclose()
 
     async def _initialize(self, _: schema.InitializeRequest) -> _Answer:
         self._is_initialized = True
@@ -219,7 +216,7 @@ class EditorAgent:
 
     async def _close(self, request: schema.CloseSessionRequest) -> _Answer:
         session = self._session(request.session_id)
-        del self._sessions[request.session_id]
+        self._sessions.remove(session)
         await session.close()
         return {}
 
@@ -266,10 +263,15 @@ class EditorAgent:
             earlier = await self._close_earlier(session_id)
             options = self._continuing(options, session_id)
         session = EditorSession(
-            self._rpc, config, options, self._environment, self._client
+            self._rpc,
+            config,
+            options,
+            self._environment,
+            self._client,
+            session_id or "",
         )
         try:
-            await session.open(session_id)
+            await session.open()
             if isinstance(request, schema.LoadSessionRequest):
                 await session.replay()
         except BaseException as error:
@@ -277,7 +279,7 @@ class EditorAgent:
             if earlier is not None and isinstance(error, Exception):
                 await self._reopen(earlier)
             raise
-        self._sessions[session.id] = session
+        self._sessions.use(session, session.id)
         session.announce()
         return session
 
@@ -296,10 +298,9 @@ class EditorAgent:
 
         If that fails too, the session stays closed.
         """
-        session.options = self._continuing(session.options, session.thread_id)
         with suppress(CodexError):
-            await session.open(session.id)
-            self._sessions[session.id] = session
+            await session.open()
+            self._sessions.use(session, session.id)
 
     def _session_config(self, request: _Opening) -> Config:
         """The configuration of the client's folder, with the client's MCP servers.
@@ -349,9 +350,10 @@ class EditorAgent:
         An id may be written in capitals, and a session of Codex goes on under a second id.
         """
         wanted = session_id.lower()
-        for session in self._sessions.values():
+        for session in self._sessions:
             if wanted in {session.id.lower(), session.thread_id}:
-                return self._sessions.pop(session.id)
+                self._sessions.remove(session)
+                return session
         return None
 
     def _config(self, cwd: str | None) -> Config:

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.app.hosted import HostedThread
 from codex_py.app.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import TurnResult, open_session
+from codex_py.app.served_thread import ServedThread, ServedTurn
+from codex_py.app.session import Session, TurnResult
 from codex_py.app.settings import configured_choices, model_of_provider
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
@@ -50,12 +51,14 @@ def rpc_error(error: CodexError) -> RpcError:
     return RpcError(code, str(error), data)
 
 
-class EditorSession(HostedThread):
-    """A session that a client has open.
+class EditorSession(ServedThread):
+    """A session that a client has open. The updates about it wait until it is announced.
+
+    Args:
+        known_as: the client's id of the session; empty for a new session.
 
     Attributes:
-        id: the client's id of the session; empty until it is open.
-        thread_id: the session's own id, in lower case; empty until it is open.
+        id: the client's id of the session; empty until a new session is open.
     """
 
     def __init__(
@@ -65,50 +68,35 @@ class EditorSession(HostedThread):
         options: SessionOptions,
         environment: Mapping[str, str],
         client: ClientCapabilities,
+        known_as: str = "",
     ) -> None:
-        super().__init__(options)
-        self.id = ""
-        self.thread_id = ""
+        super().__init__(options, environment)
+        self.hold_notices()
+        self.id = known_as
         self._rpc = rpc
         self._config = config
-        self._environment = environment
-        self._client = client
-        self._waiting: list[Update] | None = []
-        """Updates that wait until the client knows the session; None afterwards."""
         prefix = new_thread_id()[-6:]
         self._updates = Updates(prefix, config.cwd, has_notices=client.has_notices)
         self._questions = EditorQuestions(rpc, self._updates, self._send, client)
+        self.approver = self._questions
+        if client.has_forms or client.has_urls:
+            self.elicitor = self._questions
         self._choices = configured_choices(config, options.add_dirs)
         models = models_of_provider(config, environment)
         self._offered = EditorOptions(config, self._choices, models, options.add_dirs)
         self._commands = Commands(config, environment)
-        self._turns: set[asyncio.Task[TurnResult]] = set()
-        """The turns of unanswered prompts; one turn runs, the others wait."""
-        self._one_turn = asyncio.Lock()
-        """Held by the turn that runs."""
         self._timer: asyncio.TimerHandle | None = None
         """Sends the live output; None while all of it is sent."""
 
-    async def open(self, known_as: str | None) -> None:
-        """Open the session. `known_as`: the client's id for it; None for a new session.
+    def configuration(self) -> Config:
+        return self._config
 
-        Raises:
-            CodexError: the session cannot be opened.
-        """
-        can_be_asked = self._client.has_forms or self._client.has_urls
-        opening = open_session(
-            self._config,
-            self.options,
-            self._show,
-            environment=self._environment,
-            approver=self._questions,
-            elicitor=self._questions if can_be_asked else None,
-        )
-        session = await self.host(opening)
-        self.thread_id = session.thread_id
-        self.id = known_as or session.thread_id
+    async def open(self) -> Session:
+        session = await super().open()
+        self.id = self.id or session.thread_id
         self._questions.session_id = self.id
         await asyncio.to_thread(self._commands.find)
+        return session
 
     async def replay(self) -> None:
         """Send the whole conversation so far."""
@@ -134,7 +122,10 @@ class EditorSession(HostedThread):
 
         That answer tells the client about the session.
         """
-        asyncio.get_running_loop().call_soon(self._announce)
+        self._send([self._commands.update()])
+        if self.session.has_begun:
+            self._send(self._updates.of(self.session.token_usage))
+        self.release_notices()
 
     def state(self) -> dict[str, Any]:
         """The options and their values, for the answer to a request that opens the session."""
@@ -152,22 +143,9 @@ class EditorSession(HostedThread):
         Raises:
             RpcError: the turn failed, or a part of the prompt cannot be used.
         """
-        turn = asyncio.create_task(self._turn(read_prompt(blocks)))
-        self._turns.add(turn)
-        try:
-            await asyncio.wait([turn])
-        except asyncio.CancelledError:
-            turn.cancel()
-            await asyncio.wait([turn])
-            raise
-        finally:
-            self._turns.discard(turn)
-        return _stop_reason(turn)
-
-    def cancel(self) -> None:
-        """Cancel every prompt that was sent so far."""
-        for turn in self._turns:
-            turn.cancel()
+        prompt = read_prompt(blocks)
+        turn = self.begin(lambda: self._turn(prompt))
+        return await _stop_reason(turn)
 
     def choose(self, option: str, value: str) -> list[dict[str, Any]]:
         """Change an option for the turns that begin from now on. Returns all options.
@@ -187,27 +165,25 @@ class EditorSession(HostedThread):
         )
         return options
 
-    async def close(self) -> None:
-        """Cancel all prompts, and close the session."""
-        self.cancel()
-        if self._turns:
-            await asyncio.wait(set(self._turns))
-        await super().close()
+    def show(self, event: events.Event) -> None:
+        self._send(self._updates.of(event))
+        if self._updates.has_output and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_OUTPUT_INTERVAL_S, self._show_output)
 
     async def _turn(self, prompt: EditorPrompt) -> TurnResult:
-        """Run a turn when no other one runs, and close the calls that it leaves open."""
-        async with self._one_turn:
-            try:
-                prompt = await self._commands.expanded(prompt, self.session)
-                self._choose_for_turn(prompt.model)
-                if prompt.compacts:
-                    return await self.session.compact()
-                return await self._run(prompt)
-            finally:
-                if self._timer is not None:
-                    self._timer.cancel()
-                    self._timer = None
-                self._send(self._updates.end())
+        """Run a turn, and close the calls that it leaves open."""
+        try:
+            prompt = await self._commands.expanded(prompt, self.session)
+            self._choose_for_turn(prompt.model)
+            if prompt.compacts:
+                return await self.session.compact()
+            return await self._run(prompt)
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._send(self._updates.end())
 
     def _choose_for_turn(self, model: str | None) -> None:
         """Give the session the client's choices. `model`: the turn's own; None if it has none."""
@@ -234,13 +210,6 @@ class EditorSession(HostedThread):
                 images.append(image)
             return await session.run_turn(prompt.text, images=images)
 
-    def _show(self, event: events.Event) -> None:
-        """The sink of the session's events."""
-        self._send(self._updates.of(event))
-        if self._updates.has_output and self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_OUTPUT_INTERVAL_S, self._show_output)
-
     def _show_output(self) -> None:
         self._timer = None
         for update in self._updates.output():
@@ -248,35 +217,21 @@ class EditorSession(HostedThread):
 
     def _send(self, updates: Iterable[Update]) -> None:
         for update in updates:
-            if self._waiting is None:
-                self._notify(update)
-            else:
-                self._waiting.append(update)
+            self.tell(partial(self._notify, update))
 
     def _notify(self, update: Update, *, is_live: bool = False) -> None:
         params = {"sessionId": self.id, "update": update}
         self._rpc.notify("session/update", params, is_live=is_live)
 
-    def _announce(self) -> None:
-        waiting = self._waiting or []
-        self._waiting = None
-        self._send(waiting)
-        self._send([self._commands.update()])
-        if self.session.has_begun:
-            usage = self._updates.of(self.session.token_usage)
-            self._send(usage)
 
-
-def _stop_reason(turn: asyncio.Task[TurnResult]) -> str:
-    """The stop reason of ACP for a turn that is done.
+async def _stop_reason(turn: ServedTurn[TurnResult]) -> str:
+    """Wait for the end of a turn, and return the stop reason of ACP.
 
     Raises:
         RpcError: the turn failed.
     """
-    if turn.cancelled():
-        return "cancelled"
     try:
-        error = turn.result().error
+        error = (await turn.ended()).error
     except CodexError as failure:
         error = failure
     if error is None:

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.features.goals import Goals
-from codex_py.app.hosted import HostedThreads
 from codex_py.app.json_rpc import INVALID_REQUEST, OVERLOADED, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
+from codex_py.app.served_threads import ServedThreads
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
 from codex_py.command_line.serving import served_options
@@ -19,7 +20,7 @@ from codex_py.config.paths import codex_home
 from codex_py.frontends.app_server import history, params
 from codex_py.frontends.app_server.inputs import Inputs
 from codex_py.frontends.app_server.items import Fields, turn_data
-from codex_py.frontends.app_server.thread import ServedThread
+from codex_py.frontends.app_server.thread import AppThread
 from codex_py.protocol.approval import SandboxPolicy, approval_data
 from codex_py.protocol.event_items import UserMessage
 from codex_py.rollout import archive
@@ -53,7 +54,7 @@ class Threads:
         self._environment = environment
         self._home = codex_home(environment)
         self._inputs = Inputs(self._home)
-        self._threads = HostedThreads[ServedThread]()
+        self._threads = ServedThreads[AppThread]()
         self._options = replace(served_options(arguments), source="vscode")
 
     def name_client(self, name: str) -> None:
@@ -63,9 +64,8 @@ class Threads:
 
     async def start(self, asked: params.ThreadStart) -> Fields:
         options = replace(self._options, ephemeral=asked.ephemeral)
-        thread = self._new(options)
-        cwd = asked.cwd or "."
-        await thread.open(cwd, asked.table(), asked.texts)
+        thread = self._new(options, asked.cwd or ".", asked.table(), asked.texts)
+        await thread.open()
         return await self._started(thread, with_turns=False)
 
     async def resume(self, asked: params.ThreadResume) -> Fields:
@@ -74,12 +74,12 @@ class Threads:
         with_turns = not asked.exclude_turns
         if self._threads.get(thread_id) is None:
             path = history.stored_file(self._home, thread_id)
-            thread = self._new(replace(self._options, resume=thread_id))
-            await self._open_stored(thread, path, asked)
+            options = replace(self._options, resume=thread_id)
+            thread = await self._opened_stored(options, path, asked)
             self._keep(thread, thread_id)
             return await self._answer(thread, with_turns=with_turns)
         async with self._open_thread(thread_id) as thread:
-            if thread.task is None:
+            if not thread.is_working:
                 await thread.set(asked.cwd, asked.table())
         return await self._answer(thread, with_turns=with_turns)
 
@@ -88,8 +88,7 @@ class Threads:
         options = replace(
             self._options, resume=asked.thread_id, fork=True, ephemeral=asked.ephemeral
         )
-        thread = self._new(options)
-        await self._open_stored(thread, path, asked)
+        thread = await self._opened_stored(options, path, asked)
         return await self._started(thread, with_turns=not asked.exclude_turns)
 
     async def list(self, asked: params.ThreadList) -> Fields:
@@ -147,7 +146,7 @@ class Threads:
     async def compact(self, asked: params.OneThread) -> Fields:
         async with self._open_thread(asked.thread_id) as thread:
             await thread.ended()
-            await thread.start(thread.session.compact(), None)
+            await thread.start(thread.session.compact, None)
         return {}
 
     async def goal(self, asked: params.OneThread) -> Fields:
@@ -167,7 +166,7 @@ class Threads:
                 assert goal is not None
                 if goal.status == "active" and thread.feed is None:
                     await thread.ended()
-                    turn = thread.session.run_turn(goal.objective)
+                    turn = partial(thread.session.run_turn, goal.objective)
                     shown = UserMessage(id="prompt", text=goal.objective)
                     await thread.start(turn, shown)
             return {"goal": goals.data}
@@ -195,8 +194,11 @@ class Threads:
             await thread.set(asked.cwd, table)
             names = tuple(map(str, images))
             shown = UserMessage(id="prompt", text=text, images=names)
-            turn = thread.session.run_turn(
-                text, images=images, output_schema=asked.output_schema
+            turn = partial(
+                thread.session.run_turn,
+                text,
+                images=images,
+                output_schema=asked.output_schema,
             )
             return {"turn": await thread.start(turn, shown)}
 
@@ -211,7 +213,7 @@ class Threads:
 
     async def interrupt(self, asked: params.TurnInterrupt) -> Fields:
         thread = self._running(asked.thread_id, asked.turn_id, "interrupt")
-        asyncio.get_running_loop().call_soon(thread.session.abort)
+        asyncio.get_running_loop().call_soon(thread.cancel)
         return {}
 
     async def aclose(self) -> None:
@@ -219,14 +221,26 @@ class Threads:
         await self._threads.aclose()
         self._inputs.close()
 
-    def _new(self, options: SessionOptions) -> ServedThread:
+    def _new(
+        self,
+        options: SessionOptions,
+        cwd: str,
+        table: Mapping[str, Any],
+        texts: Mapping[str, str],
+    ) -> AppThread:
         if sum(thread.is_open for thread in self._threads) >= _MAX_OPEN:
             raise RpcError(
                 OVERLOADED, f"more than {_MAX_OPEN} threads are open; use fewer at once"
             )
-        changed = self._threads.close_idle
-        return ServedThread(
-            self._rpc, self._environment, options, self._config, changed
+        return AppThread(
+            self._rpc,
+            self._environment,
+            options,
+            self._config,
+            cwd,
+            table,
+            texts,
+            self._threads.close_idle,
         )
 
     def _config(
@@ -239,12 +253,12 @@ class Threads:
         config = folder_config(self._arguments, self._environment, cwd, table)
         return replace(config, **texts)
 
-    async def _open_stored(
+    async def _opened_stored(
         self,
-        thread: ServedThread,
+        options: SessionOptions,
         path: Path,
         asked: params.ThreadResume,
-    ) -> None:
+    ) -> AppThread:
         """Open a stored thread, with the model of its last turn unless the client names one."""
         table = asked.table()
         if "model" not in table and "model_provider" not in table:
@@ -253,15 +267,16 @@ class Threads:
             if model:
                 table["model"] = model
         cwd = asked.cwd or read_meta(path).cwd
-        await thread.open(cwd, table, asked.texts)
+        thread = self._new(options, cwd, table, asked.texts)
+        await thread.open()
+        return thread
 
-    def _keep(self, thread: ServedThread, *names: str) -> None:
+    def _keep(self, thread: AppThread, *names: str) -> None:
         """Keep a thread that was opened, under its id and the names that the client has for it."""
-        for thread_id in {thread.id, *names}:
-            self._threads.use(thread_id, thread)
+        self._threads.use(thread, thread.thread_id, *names)
         self._threads.close_idle()
 
-    async def _started(self, thread: ServedThread, *, with_turns: bool) -> Fields:
+    async def _started(self, thread: AppThread, *, with_turns: bool) -> Fields:
         """Keep a new thread, tell the client of it, and return the answer to its request."""
         self._keep(thread)
         answer = await self._answer(thread, with_turns=with_turns)
@@ -269,7 +284,7 @@ class Threads:
         self.later("thread/started", {"thread": without_turns})
         return answer
 
-    async def _answer(self, thread: ServedThread, *, with_turns: bool) -> Fields:
+    async def _answer(self, thread: AppThread, *, with_turns: bool) -> Fields:
         """Make the answer to a request that opens a thread. `with_turns`: the thread has its turns."""
         settings = thread.session.settings
         config = thread.config
@@ -286,7 +301,7 @@ class Threads:
             "reasoningEffort": settings.reasoning_effort,
         }
 
-    async def _thread_data(self, thread: ServedThread, *, with_turns: bool) -> Fields:
+    async def _thread_data(self, thread: AppThread, *, with_turns: bool) -> Fields:
         session = thread.session
         path = session.session_file
         if path is None:
@@ -301,16 +316,16 @@ class Threads:
         data["status"] = thread.status
         return data
 
-    def _thread(self, thread_id: str) -> ServedThread:
+    def _thread(self, thread_id: str) -> AppThread:
         """Find a thread that this server has opened, and mark it as used last."""
         thread = self._threads.get(thread_id)
         if thread is None:
             raise RpcError(INVALID_REQUEST, f"thread not found: {thread_id}")
-        self._threads.use(thread_id, thread)
+        self._threads.use(thread)
         return thread
 
     @asynccontextmanager
-    async def _open_thread(self, thread_id: str) -> AsyncGenerator[ServedThread]:
+    async def _open_thread(self, thread_id: str) -> AsyncGenerator[AppThread]:
         """Lock a thread, and open it if it is closed."""
         thread = self._thread(thread_id)
         async with thread.lock:
@@ -318,7 +333,7 @@ class Threads:
                 text = f"thread {thread_id} was archived meanwhile; `thread/unarchive` brings it back"
                 raise RpcError(INVALID_REQUEST, text)
             if not thread.is_open:
-                await thread.open(str(thread.config.cwd), thread.table)
+                await thread.open()
             yield thread
 
     def _running(
@@ -326,7 +341,7 @@ class Threads:
         thread_id: str,
         turn_id: str,
         what: str,
-    ) -> ServedThread:
+    ) -> AppThread:
         """Find a thread by its running turn. `what`: a verb for the error, such as `steer`."""
         thread = self._thread(thread_id)
         if thread.feed is None:
@@ -349,7 +364,7 @@ class Threads:
         asyncio.get_running_loop().call_soon(self._rpc.notify, method, params)
 
 
-def _goals(thread: ServedThread) -> Goals:
+def _goals(thread: AppThread) -> Goals:
     goals = thread.session.feature(Goals)
     if goals is None:
         raise RpcError(INVALID_REQUEST, "goals are off: `features.goals`")

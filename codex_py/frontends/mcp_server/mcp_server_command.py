@@ -139,7 +139,7 @@ class _Agent:
                 case name:
                     raise CodexError(f"there is no tool {name!r}", code="usage")
         except CodexError as error:
-            return tools.tool_result(None, str(error), is_error=True)
+            return tools.tool_result("", str(error), is_error=True)
 
     def _stored_config(self, thread_id: str) -> Config:
         """The configuration of a stored thread. Raises a `CodexError` if it cannot be used."""

@@ -153,14 +153,14 @@ def arguments_of(
 
 
 def tool_result(
-    thread_id: str | None,
+    thread_id: str,
     text: str,
     *,
     is_error: bool = False,
 ) -> types.CallToolResult:
-    """Make the result of either tool; it has no id if no thread has begun."""
+    """Make the result of either tool. `thread_id`: empty if no thread has begun."""
     structured = None
-    if thread_id is not None:
+    if thread_id:
         structured = {"threadId": thread_id, "content": text}
     content = types.TextContent(type="text", text=text)
     return types.CallToolResult(

@@ -1,6 +1,6 @@
 """`codex-py acp`, driven as an editor does; what it writes is checked with the schema of the protocol.
 
-Tests `app/hosted.py`, `frontends/acp/acp_command.py`, `frontends/acp/agent.py`,
+Tests `frontends/acp/acp_command.py`, `frontends/acp/agent.py`,
 `frontends/acp/questions.py` and `frontends/acp/session.py`.
 """
 

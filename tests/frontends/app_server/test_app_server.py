@@ -1,6 +1,6 @@
 """The server as a client sees it. Shapes and words are those of `codex app-server` 0.171, where they are the same.
 
-Tests `app/hosted.py`, `frontends/app_server/account.py`,
+Tests `frontends/app_server/account.py`,
 `frontends/app_server/app_server_command.py`, `frontends/app_server/history.py`,
 `frontends/app_server/questions.py`, `frontends/app_server/thread.py` and
 `frontends/app_server/threads.py`.
