@@ -11,39 +11,31 @@ from codex_py.cli.commands import COMMANDS
 
 PACKAGE = Path(codex_py.__file__).parent
 
-LAYERS = (
-    {
-        "errors",
-        "instructions",
-        "programs",
-        "registry",
-        "version",
-        "filesystem",
-        "images",
-        "protocol",
-    },
-    {"http", "streams"},
-    {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
-    {"tools"},
-    {"core"},
-    {"app"},
-    {"command_line", "testing"},
-    {"api"},
-    {"commands", "frontends", "extensions"},
-    {"cli"},
-    {"__main__"},
-    {""},
-)
-"""The last is `codex_py` itself, with the public names. Each imports what is before it; beside it in the same layer
-only those of the first do."""
+DRAWING = (PACKAGE.parent / "docs/architecture.md").read_text(encoding="utf-8")
+"""The page whose drawing says what may import what."""
 
-CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "filesystem", "images", "core"}
-FRONTENDS_MAY_IMPORT = {
-    *("app", "protocol", "config", "errors", "instructions", "filesystem", "programs"),
-    *("version", "streams", "command_line"),
-    *("patch", "sandbox", "execpolicy", "rollout", "process", "mcp"),
-}
-"""What frontends and commands import. The last line is used without a session too, as `model` is by some commands."""
+
+def drawn() -> tuple[list[set[str]], dict[str, set[str]]]:
+    """Read the drawing.
+
+    Returns:
+        The packages of each row, from the lowest row to the highest; and the packages that some of
+        them see, if these are fewer than all that are below.
+    """
+    _, _, begun = DRAWING.partition("## The layers\n\n```\n")
+    rows, _, exceptions = begun.partition("\n```")[0].partition("\n\n")
+    layers = [set(line.partition("  ")[0].split(", ")) for line in rows.splitlines()]
+    sees: dict[str, set[str]] = {}
+    for line in exceptions.splitlines():
+        who, seen = re.split(r" sees? +", line)
+        sees[who] = set()
+        for word in seen.split(", "):
+            of_other = re.fullmatch(r"what (\w+) see", word)
+            sees[who] |= {word} if of_other is None else sees[of_other[1]]
+    return layers[::-1], sees
+
+
+LAYERS, SEES = drawn()
 
 TABLES = {"app.features.table", "app.model", "cli.completion", "cli.main"}
 """They load what the tables of features, wires and commands name."""
@@ -128,73 +120,66 @@ def imports() -> Mapping[str, set[str]]:
 
 
 def part(module: str) -> str:
-    return module.partition(".")[0]
+    """The package of a module, as it is drawn."""
+    return module.partition(".")[0] or "codex_py"
 
 
-def layer(module: str) -> int:
-    return next(n for n, parts in enumerate(LAYERS) if part(module) in parts)
+def layer(package: str) -> int:
+    return next(n for n, packages in enumerate(LAYERS) if package in packages)
+
+
+def test_the_drawing_has_every_package_once() -> None:
+    drawn = [package for packages in LAYERS for package in packages]
+    assert sorted(drawn) == sorted({part(module) for module in MODULES})
 
 
 def test_imports_point_down_and_siblings_leave_each_other_alone() -> None:
     wrong: list[str] = []
     for module, imported in imports().items():
         for other in imported:
+            own = layer(part(module))
+            sibling = own == layer(part(other)) > 0
             if part(module) == part(other):
                 continue
-            sibling = layer(module) == layer(other) > 0
-            if layer(other) > layer(module) or sibling:
+            if layer(part(other)) > own or sibling:
                 wrong.append(f"{module} imports {other}")
     assert wrong == []
 
 
-def test_core_is_handed_what_it_needs() -> None:
+def test_a_package_that_sees_less_than_all_below_imports_nothing_else() -> None:
     wrong = [
         f"{module} imports {other}"
         for module, imported in imports().items()
         for other in imported
-        if part(module) == "core" and part(other) not in CORE_MAY_IMPORT
+        if part(module) in SEES
+        and part(other) not in {*SEES[part(module)], part(module)}
     ]
     assert wrong == []
 
 
-def test_frontends_and_commands_know_the_app_and_not_its_parts() -> None:
+def test_nothing_knows_a_room() -> None:
     wrong = [
         f"{module} imports {other}"
         for module, imported in imports().items()
         for other in imported
-        if part(module) in {"frontends", "commands"}
-        and part(other) not in {*FRONTENDS_MAY_IMPORT, part(module)}
-        and not (part(module) == "commands" and part(other) in {"model", "http"})
+        if part(other) == "extensions" != part(module)
     ]
-    assert wrong == []
-
-
-def test_extensions_know_the_api_alone_and_nothing_knows_them() -> None:
-    wrong: list[str] = []
-    for module, imported in imports().items():
-        for other in imported:
-            own = part(module) == "extensions"
-            is_room = own and other.split(".")[:2] == module.split(".")[:2]
-            if own and part(other) != "api" and not is_room:
-                wrong.append(f"{module} imports {other}")
-            if not own and part(other) == "extensions":
-                wrong.append(f"{module} imports {other}")
     assert wrong == []
 
 
 def room(module: str) -> str | None:
-    """The frontend or command that a module is part of; None for what frontends share."""
+    """The frontend, command or extension that a module is part of; None for what frontends share."""
     parts = module.split(".")
     is_shared = parts[0] == "frontends" and len(parts) == 2
     return parts[1] if len(parts) > 1 and not is_shared else None
 
 
-def test_no_frontend_and_no_command_imports_another() -> None:
+def test_no_frontend_command_or_room_imports_another() -> None:
     wrong = [
         f"{module} imports {other}"
         for module, imported in imports().items()
         for other in imported
-        if part(module) in {"frontends", "commands"}
+        if part(module) in {"commands", "extensions", "frontends"}
         and part(other) == part(module)
         and room(other) not in {None, room(module)}
     ]
