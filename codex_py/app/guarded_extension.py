@@ -84,12 +84,14 @@ class GuardedFeature:
 
     def for_child(self, setup: Any) -> Feature:
         """Return the feature for a child session: its own one, or the same one."""
-        own: Any = getattr(self._feature, "for_child", None)
-        if own is None:
+        make: Any = getattr(self._feature, "for_child", None)
+        if make is None:
             return self
         guard = self._guard
+        with guard.opening("`for_child`"):
+            feature = guard.checked("`for_child`", make(setup), _is_function)
         return GuardedFeature(
-            own(setup), guard.name, guard.key, keeps_errors=guard.keeps_errors
+            feature, guard.name, guard.key, keeps_errors=guard.keeps_errors
         )
 
     def __call__(self, thread: Thread) -> Extension:

@@ -23,6 +23,7 @@ from codex_py.app.guarded_extension import ExtensionBug
 from codex_py.protocol.bugs import bug_line
 from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
+from codex_py.protocol.extension import Extension, NewChild, Thread
 from codex_py.testing import ev_completed, ev_message
 from tests.support.packages import install_package
 from tests.support.program import Workplace, environment
@@ -357,3 +358,89 @@ def test_a_wrong_key_of_an_extension_stops_the_start(
             turn_of(place)
     assert raised.value.exit_code == 78
     assert re.search(r"config\.toml:\d+: ", str(raised.value))
+
+
+CHILD = """
+from codex_py import Extension
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+    def for_child(self, setup):
+        return CHILD
+    def __call__(self, thread):
+        thread.warn(f"{self.name} of {'a child' if thread.parent else 'the top'}")
+        return Extension()
+
+def feature(table):
+    return FEATURE
+"""
+
+
+@pytest.mark.parametrize(
+    ("feature", "child", "warned"),
+    [
+        ("Named('one')", "Named('other')", ["one of the top", "Ada: other of a child"]),
+        ("Named('one')", "self", ["one of the top", "Ada: one of a child"]),
+        (
+            "Named('one').__call__",
+            "None",
+            ["one of the top", "Ada: one of a child"],
+        ),
+    ],
+)
+def test_a_child_has_the_feature_of_its_parent_or_the_one_that_it_makes(
+    place: Workplace, packages: Path, feature: str, child: str, warned: list[str]
+) -> None:
+    text = CHILD.replace("FEATURE", feature).replace("return CHILD", f"return {child}")
+    install(packages, text)
+    with ScriptedServer([]) as server:
+        configure(place, server, "[extensions.shout]\n")
+        assert warnings_of_child(place) == warned
+
+
+@pytest.mark.parametrize(
+    ("child", "told"),
+    [
+        ("1 / 0", " failed in `for_child`: ZeroDivisionError("),
+        ("3", ": `for_child` returned int, not a function"),
+    ],
+)
+def test_a_bug_in_the_feature_of_a_child_is_named(
+    place: Workplace, packages: Path, child: str, told: str
+) -> None:
+    text = CHILD.replace("FEATURE", "Named('one')")
+    install(packages, text.replace("return CHILD", f"return {child}"))
+    with ScriptedServer([]) as server:
+        configure(place, server, "[extensions.shout]\n")
+        with pytest.raises(CodexError) as raised:
+            warnings_of_child(place)
+    assert f"{_NAME}{told}" in str(raised.value)
+
+
+def warnings_of_child(place: Workplace) -> list[str]:
+    """The warnings of a session that opens a child and does nothing else."""
+    events: list[Event] = []
+
+    async def main() -> None:
+        variables = environment(place.home)
+        config = load_config(cwd=place.cwd, environment=variables)
+        threads: list[Thread] = []
+
+        def keep(thread: Thread) -> Extension:
+            threads.append(thread)
+            return Extension()
+
+        opening = open_session(
+            config,
+            SessionOptions(),
+            events.append,
+            environment=variables,
+            extensions=[keep],
+        )
+        async with opening, threads[0].open_child(NewChild("Ada")):
+            pass
+
+    asyncio.run(main())
+    items = [event.item for event in events if isinstance(event, ItemCompleted)]
+    return [item.message for item in items if isinstance(item, ErrorItem)]
