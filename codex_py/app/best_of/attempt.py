@@ -24,12 +24,12 @@ from codex_py.app.exec_process import (
     ExecResult,
     run_exec,
 )
-from codex_py.app.features.gates.checks import changed_lines
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import Price
+from codex_py.patch.diff.size import changed_lines
 from codex_py.process.guardian import Guardian
 from codex_py.process.piped import ProgramRunner
 from codex_py.protocol.stream import Usage

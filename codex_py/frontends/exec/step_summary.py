@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.app.features.gates.checks import changed_lines
+from codex_py.patch.diff.size import changed_lines
 from codex_py.protocol.event_items import AgentMessage
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
 from codex_py.streams.terminal import printable
