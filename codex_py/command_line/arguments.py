@@ -8,7 +8,6 @@ import json
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
 
@@ -120,6 +119,10 @@ OF_BEST_OF = (
 OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
 """Options that only `review` has."""
 ReviewFormat: TypeAlias = Literal["text", "json", "sarif", "junit", "github"]
+
+
+_OTHER_COMMANDS = ("review", "acp", "app-server", "mcp-server")
+"""The commands with sessions besides `exec` and the terminal."""
 
 
 @frozen
@@ -291,6 +294,17 @@ class Arguments:
     ] = None
 
     @property
+    def command(self) -> str:
+        """The command that has the session, named as in `Options.commands`."""
+        word = "".join(self.words[:1])
+        if word in {"exec", "e"}:
+            is_review = self.words[1:2] == ("review",)
+            return "review" if is_review else "exec"
+        if word in _OTHER_COMMANDS:
+            return word
+        return "terminal"
+
+    @property
     def suspends(self) -> bool:
         """True if a call that needs an approval ends the run, and the request waits in a file."""
         options = (self.on_approval, self.approve, self.refuse)
@@ -305,21 +319,28 @@ class Arguments:
         return tuple(Path(name).absolute() for name in names if name)
 
 
-def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
-    """The options of the fields with these names that were given, as words for another command
-    line."""
+def option_words(options: Any, names: Collection[str] | None = None) -> list[str]:
+    """Write the options that were given as words for another command line.
+
+    Args:
+        options: `Arguments`, or the `Options` of an extension.
+        names: the fields to write. None: all of them.
+    """
     words: list[str] = []
-    declared = get_type_hints(Arguments, include_extras=True)
-    for each in fields(Arguments):
-        value = getattr(arguments, each.name)
-        if each.name not in names or value == each.default:
+    kind: Any = type(options)
+    defaults = kind()
+    for name, declared in get_type_hints(kind, include_extras=True).items():
+        spellings = getattr(declared, "__metadata__", ())
+        is_wanted = names is None or name in names
+        if not spellings or not is_wanted:
             continue
-        if each.name == "limits":
+        value = getattr(options, name)
+        if value == getattr(defaults, name):
+            continue
+        if name == "limits":
             option = "--config"
         else:
-            first_declared = declared[each.name].__metadata__[0]
-            spellings = next(iter(first_declared))
-            option = spellings[-1]
+            option = next(iter(spellings[0]))[-1]
         if value is True:
             words.append(option)
         elif isinstance(value, str | int):

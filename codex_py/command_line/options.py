@@ -33,6 +33,9 @@ class Options:
     asks_for_approvals: ClassVar[bool] = False
     """True: also `exec`, which has no user to ask, asks for approvals. Otherwise its policy is
     `never`."""
+    is_repeated: ClassVar[bool] = True
+    """False: the options are for this run alone. A run that continues it does not get them, nor do
+    the attempts of a run that makes several."""
     place: ClassVar[Place] = Place.OUTERMOST
     """The place of the feature among the others."""
 

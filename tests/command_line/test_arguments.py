@@ -5,7 +5,9 @@ Also tests `command_line/parsing.py`.
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
@@ -13,7 +15,8 @@ from codex_py.cli.commands import COMMANDS, find_command, help_text
 from codex_py.command_line import arguments as arguments_module
 from codex_py.command_line.arguments import Arguments, option_words
 from codex_py.command_line.extension_options import session_parser
-from codex_py.command_line.parser import CommandParser
+from codex_py.command_line.options import Options
+from codex_py.command_line.parser import CommandParser, flag, option
 from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import UsageError
@@ -436,6 +439,43 @@ def test_options_are_words_again() -> None:
     assert parse_arguments(["exec", *words]) == dataclasses.replace(
         arguments, overrides=["a=1", "budget.max_tokens=2000"], limits=()
     )
+
+
+class ShoutOptions(Options):
+    shout_words: Annotated[int | None, option("--shout-words", type=int)] = None
+    shout_at: Annotated[Sequence[str], option("--shout-at", action="append")] = ()
+    loud: Annotated[bool, flag("--loud")] = False
+
+
+def test_options_of_an_extension_are_words_again() -> None:
+    options = ShoutOptions(shout_words=2, shout_at=["a b", "c"], loud=True)
+    options.kept_for_later = 1  # pyright: ignore[reportAttributeAccessIssue] -- a method may do so
+    assert option_words(options) == [
+        "--shout-words=2",
+        "--shout-at=a b",
+        "--shout-at=c",
+        "--loud",
+    ]
+    assert option_words(options, {"loud"}) == ["--loud"]
+    assert option_words(ShoutOptions()) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        (["exec", "go"], "exec"),
+        (["e", "resume", "x"], "exec"),
+        (["exec", "review"], "review"),
+        (["review", "--uncommitted"], "review"),
+        (["acp"], "acp"),
+        (["go"], "terminal"),
+        (["resume", "x"], "terminal"),
+        (["--", "exec"], "terminal"),
+        ([], "terminal"),
+    ],
+)
+def test_the_first_words_are_the_command(argv: list[str], command: str) -> None:
+    assert parse_arguments(argv).command == command
 
 
 @pytest.mark.parametrize("option", ["--deny", "--allow-domain"])
