@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from codex_py.app.views.command_script import script_of
 from codex_py.app.views.diffs import ShownFile, read_diff
-from codex_py.app.views.item_text import script_of
 from codex_py.app.views.item_words import ItemWords, item_words
 from codex_py.app.views.item_words import Kind as WordsKind
 from codex_py.app.views.passages import MAX_CHARS, left_out_remark, safe_passages

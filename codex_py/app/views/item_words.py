@@ -25,6 +25,7 @@ Kind: TypeAlias = Literal[
     "call",
     "image",
     "question",
+    "goal",
     "agents",
     "search",
     "compaction",
@@ -216,7 +217,7 @@ def _call(item: event_items.McpToolCall, *, is_done: bool) -> ItemWords:
             return _question(item, failed, body, is_done=is_done)
         case "python", tool if tool in _GOAL_VERBS and is_done and failed is None:
             given = " ".join(map(str, item.arguments.values()))
-            return ItemWords("call", _GOAL_VERBS[tool], given, body=body)
+            return ItemWords("goal", _GOAL_VERBS[tool], given, body=body)
         case _:
             verb = "Called" if is_done else "Calling"
             name = tool_name(item)

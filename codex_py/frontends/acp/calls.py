@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.app.export.markdown import fenced
+from codex_py.app.views.command_script import script_of
 from codex_py.app.views.diffs import DiffLine, read_diff
-from codex_py.app.views.item_text import script_of
 from codex_py.app.views.item_words import ItemWords, Passage, item_words, tool_name
 from codex_py.app.views.passages import safe_passages
 from codex_py.protocol import event_items

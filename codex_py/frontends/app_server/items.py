@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
+from codex_py.app.views.command_script import script_of
 from codex_py.app.views.diffs import ShownFile, read_diff
-from codex_py.app.views.item_text import script_of
 from codex_py.errors import QUOTA_CODES
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.unified.hunks import written_hunks

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from codex_py.app.features.agents.child import ChildAgent
 from codex_py.app.thread import thread_items
-from codex_py.app.views.item_text import script_of
+from codex_py.app.views.command_script import script_of
 from codex_py.frontends.tui.cells.markup import unmarked
 from codex_py.frontends.tui.fitting import Fragments, shortened
 from codex_py.frontends.tui.menu import MenuOption

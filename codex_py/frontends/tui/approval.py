@@ -11,7 +11,7 @@ from prompt_toolkit.utils import get_cwidth
 from rich.console import RenderableType
 from rich.text import Text
 
-from codex_py.app.views.item_text import script_of
+from codex_py.app.views.command_script import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.layout import WHOLE, marked, one_line
 from codex_py.frontends.tui.cells.patch import diff_cell

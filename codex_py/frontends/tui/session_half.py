@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
-from codex_py.app.views.item_text import script_of
+from codex_py.app.views.command_script import script_of
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.declared.section import raw

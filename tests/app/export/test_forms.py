@@ -1,7 +1,7 @@
 """The forms of an export, from thread items.
 
-Also tests `app/export/document.py`, `app/export/entries.py`, `app/export/markdown.py`,
-`app/export/page.py` and `app/views/item_text.py`.
+Also tests `app/export/document.py`, `app/export/entries.py`, `app/export/markdown.py` and
+`app/export/page.py`.
 """
 
 import json

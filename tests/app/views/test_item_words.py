@@ -118,7 +118,7 @@ COMPLETED: list[tuple[ThreadItem, ItemWords]] = [
         ),
     ),
     (replace(LOOK, status="completed"), ItemWords("image", "Looked at", "/r/a.png")),
-    (replace(GOAL, status="completed"), ItemWords("call", "Set goal:", "Go 9")),
+    (replace(GOAL, status="completed"), ItemWords("goal", "Set goal:", "Go 9")),
     (
         replace(ASKING, status="completed", result=text_result(ANSWERS)),
         ItemWords(

@@ -1,5 +1,3 @@
-"""Also tests `app/views/item_text.py`."""
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """Every kind of cell at several widths, in files: see `tests/support/snapshots.py`.
 
 Tests `frontends/tui/cells/command.py`, `frontends/tui/cells/item.py`,
-`frontends/tui/cells/layout.py`, `frontends/tui/cells/markup.py`, `frontends/tui/cells/patch.py` and
-`frontends/tui/highlighting.py`.
+`frontends/tui/cells/layout.py`, `frontends/tui/cells/markup.py`, `frontends/tui/cells/patch.py`,
+`frontends/tui/highlighting.py` and `app/views/command_script.py`.
 """
 
 from collections.abc import Callable

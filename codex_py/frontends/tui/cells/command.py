@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 from rich.console import RenderableType
 from rich.text import Text
 
-from codex_py.app.views.item_text import LONGEST_SCRIPT, script_of
+from codex_py.app.views.command_script import LONGEST_SCRIPT, script_of
+from codex_py.app.views.item_words import item_words
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.frontends.tui.cells.layout import (
@@ -56,36 +57,27 @@ _LONGEST_IN_BACKGROUND = 30
 
 def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     """The cell of a finished command."""
-    if item.status == "declined":
-        return marked(_head("Declined", item, theme), sign="✗", style="error")
-    failed = item.status != "completed" or item.exit_code not in {0, None}
+    words = item_words(item)
+    head = _head(words.verb, item, theme)
+    if words.failed == "declined":
+        return marked(head, sign="✗", style="error")
     outcome = Text()
-    if failed:
-        outcome.append(" · ", "quiet").append(_failure(item), "error")
+    if words.failed is not None:
+        outcome.append(" · ", "quiet").append(words.failed, "error")
     if item.duration_ms is not None:
         outcome.append(f" · {took(item.duration_ms)}", "quiet")
-    verb = "You ran" if item.is_users else "Ran"
-    parts: list[RenderableType] = [Tailed(_head(verb, item, theme), outcome)]
+    parts: list[RenderableType] = [Tailed(head, outcome)]
     printed = item.aggregated_output.strip("\n")
     # Relayed output is above the cell already.
     is_seen = item.was_relayed and theme.folds
     if printed and not is_seen:
-        head = _OUTPUT_HEAD if theme.folds else WHOLE
-        if failed or item.is_users:
-            shown = output(printed, head=head, tail=_FAILED_TAIL, style="text")
+        first = _OUTPUT_HEAD if theme.folds else WHOLE
+        if words.failed is not None or item.is_users:
+            shown = output(printed, head=first, tail=_FAILED_TAIL, style="text")
         else:
-            shown = output(printed, head=head, tail=_OUTPUT_TAIL, style="quiet")
+            shown = output(printed, head=first, tail=_OUTPUT_TAIL, style="quiet")
         parts.append(below(shown))
-    return marked(*parts, style="error" if failed else "ok")
-
-
-def _failure(item: CommandExecution) -> str:
-    """The words that say how a failed command ended."""
-    if item.was_stopped:
-        return "stopped"
-    if item.exit_code is None:
-        return item.status
-    return f"exit {item.exit_code}"
+    return marked(*parts, style="ok" if words.failed is None else "error")
 
 
 def running_cell(
@@ -96,9 +88,9 @@ def running_cell(
         age = f" · {took(int(elapsed_s) * 1000)}"
     else:
         age = ""
-    parts: list[RenderableType] = [
-        Tailed(_head("Running", item, theme), Text(age, "quiet"))
-    ]
+    verb = item_words(item, is_done=False).verb
+    head = _head(verb, item, theme)
+    parts: list[RenderableType] = [Tailed(head, Text(age, "quiet"))]
     lines = last_lines(printed, tail)
     if lines:
         lines.no_wrap = True

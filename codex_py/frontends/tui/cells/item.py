@@ -1,21 +1,21 @@
 """Cells of items and of the program's messages. Commands and patches have modules of their own."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Any, cast
 
 from rich.console import Group, RenderableType
 from rich.styled import Styled
 from rich.text import Text
 
+from codex_py.app.views.call_text import one_line_json, question_answers, was_asked
 from codex_py.app.views.diffs import read_diff
-from codex_py.app.views.item_text import (
-    agent_verb,
-    one_line_json,
-    result_text,
-    search_words,
+from codex_py.app.views.item_words import (
+    STEP_MARKS,
+    ItemWords,
+    item_words,
+    prompt_text,
+    worked_for,
 )
 from codex_py.frontends.tui.blocks import Block
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
@@ -36,16 +36,10 @@ from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.menu import window
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import event_items
-from codex_py.protocol.json_fields import (
-    as_object,
-    json_or,
-    object_field,
-    objects,
-    text_field,
-)
 from codex_py.streams.plain_text import cut
-from codex_py.streams.times import duration, took
+from codex_py.streams.times import duration
 
+_LONGEST_TITLE = 300
 _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100
 _MOST_STEPS = 50
@@ -62,16 +56,14 @@ _LONGEST_NOTE = 2000
 """Characters of a line, enough for a sentence whose end says what to do."""
 _MOST_COUNTED = 1_000_000
 """Characters of a diff; a longer one is not counted."""
-_USER_NOTE = "user_note: "
-"""The mark of a free answer to a question."""
 _BESIDE_STEP = 6
 """Columns of a plan's row that are not the step's text."""
-_GOALS = {
-    "create_goal": "Set goal:",
-    "update_goal": "The goal is now",
-    "get_goal": "Read the goal",
+_STEP_STYLES = {
+    "completed": ("ok", "step done"),
+    "in_progress": ("step", "step"),
+    "pending": ("quiet", "quiet"),
 }
-"""The words that stand for a call of each of these tools."""
+"""The styles of a step's mark and of its text, by its status."""
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
@@ -91,6 +83,7 @@ def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | No
 
 
 def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | None:
+    words = item_words(item)
     match item:
         case event_items.UserMessage():
             return user_cell(item.text, item.images, folds=theme.folds)
@@ -102,21 +95,21 @@ def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | N
             return change_cell(item, theme)
         case event_items.TodoList():
             return _plan_cell(item)
-        case event_items.McpToolCall() | event_items.CollabToolCall():
-            return _call_cell(item, theme)
-        case event_items.WebSearch():
-            verb, what = search_words(item)
-            row = Text.assemble((f"{verb} ", "action"), one_line(what, 300))
-            return marked(row)
+        case event_items.McpToolCall(tool="request_user_input"):
+            return _questions_cell(item, words)
+        case event_items.CollabToolCall():
+            return _agents_cell(item, words, theme)
         case event_items.ErrorItem():
             has_ended_turn = item.code is not None and item.tool is None
             return note_cell(item.message, "error" if has_ended_turn else "warning")
         case event_items.ContextCompaction():
-            return _compaction_cell(item)
+            return _compaction_cell(words, is_over=True)
         case event_items.TurnTime(duration_ms=duration_ms):
             return worked_cell(duration_ms)
         case event_items.AgentMessage():
             return None
+        case _:
+            return _line_cell(words, theme)
 
 
 def live_cell(
@@ -131,22 +124,21 @@ def live_cell(
 
     None if the item is shown elsewhere.
     """
+    words = item_words(item, is_done=False)
     match item:
         case event_items.CommandExecution():
             return running_cell(item, output, elapsed_s, theme, tail=tail)
+        case event_items.FileChange():
+            return changing_cell(item, theme)
         case event_items.McpToolCall(tool="request_user_input"):
             return None
-        case event_items.McpToolCall():
-            parts: list[RenderableType] = [_call(item, theme, is_over=False)]
+        case event_items.ContextCompaction():
+            return _compaction_cell(words, is_over=False)
+        case event_items.McpToolCall() | event_items.CollabToolCall():
+            parts: list[RenderableType] = [_line(words, theme)]
             if output and tail:
                 parts.append(below(Text(one_line(output, 200), "quiet")))
             return marked(*parts, style="accent")
-        case event_items.CollabToolCall():
-            return marked(_agents_line(item, is_over=False), style="accent")
-        case event_items.FileChange():
-            return changing_cell(item, theme)
-        case event_items.ContextCompaction():
-            return _compaction_cell(item)
         case _:
             return None
 
@@ -177,12 +169,9 @@ def _plan_cell(
 
 
 def _step_row(step: event_items.TodoEntry, longest: int) -> Hanging:
-    text = one_line(step.text, longest)
-    if step.completed:
-        return Hanging("✔ ", Text(text, "step done"), style="ok")
-    if step.in_progress:
-        return Hanging("▸ ", Text(text, "step"), style="step")
-    return Hanging("□ ", Text(text, "quiet"), style="quiet")
+    mark_style, text_style = _STEP_STYLES[step.status]
+    text = Text(one_line(step.text, longest), text_style)
+    return Hanging(f"{STEP_MARKS[step.status]} ", text, style=mark_style)
 
 
 def pinned_plan_cell(
@@ -204,130 +193,100 @@ def pinned_plan_cell(
     return _plan_cell(shortened, head, longest=width - _BESIDE_STEP)
 
 
-def _call_cell(
-    item: event_items.McpToolCall | event_items.CollabToolCall, theme: Theme
+def _line_cell(words: ItemWords, theme: Theme) -> RenderableType:
+    """The cell of an item that is a line, with its result or its error below."""
+    row = _line(words, theme)
+    match words.kind:
+        case "search":
+            return marked(row)
+        case "goal":
+            # Its result says the same again.
+            return marked(row, style="ok")
+        case _:
+            pass
+    parts: list[RenderableType] = [row]
+    for passage in words.body[-1:]:
+        if passage.form == "error":
+            shown = folded(passage.text, head=8, tail=2, style="error")
+            parts.append(below(shown))
+        else:
+            parts.append(_result(passage.text, theme))
+    return marked(*parts, style="ok" if words.failed is None else "error")
+
+
+def _line(words: ItemWords, theme: Theme) -> Text:
+    """The verb of an item, its title, and the arguments that are not in its title."""
+    longest = _LONGEST_TITLE
+    style = ""
+    title = words.title
+    match words.kind:
+        case "call":
+            longest = _LONGEST_NAME
+            style = "accent"
+        case "agents":
+            style = "accent"
+        case "image":
+            title = within(theme.cwd, title)
+        case _:
+            pass
+    shown = (one_line(title, longest), style)
+    line = Text.assemble((f"{words.verb} ", "action"), shown)
+    if words.arguments is not None:
+        arguments = ""
+        if words.arguments:
+            arguments = one_line(one_line_json(words.arguments), _LONGEST_ARGUMENTS)
+        line.append(f"({arguments})", "quiet")
+    return line
+
+
+def _agents_cell(
+    item: event_items.CollabToolCall, words: ItemWords, theme: Theme
 ) -> RenderableType:
+    parts: list[RenderableType] = [_line(words, theme)]
+    for passage in words.body[:_MOST_PARTS]:
+        if not passage.label:
+            parts.append(_result(passage.text, theme))
+        elif item.tool == "wait":
+            said = ": ".join(filter(None, (passage.label, passage.text)))
+            parts.append(_result(said, theme))
+    return marked(*parts, style="ok" if words.failed is None else "error")
+
+
+def _result(text: str, theme: Theme) -> Hanging:
     head = _RESULT_HEAD if theme.folds else WHOLE
-    if isinstance(item, event_items.CollabToolCall):
-        return _agents_cell(item, head)
-    if item.tool == "request_user_input":
-        return _questions_cell(item)
-    failed = item.error is not None or item.status == "failed"
-    if item.server == "python" and item.tool in _GOALS and not failed:
-        return _goal_cell(item)
-    parts: list[RenderableType] = [_call(item, theme, is_over=True)]
-    result = result_text(item.result)
-    if item.error is not None:
-        message = str(item.error.get("message") or item.error)
-        shown = folded(message, head=8, tail=2, style="error")
-        parts.append(below(shown))
-    elif result:
-        parts.append(_result(result, head))
-    return marked(*parts, style="error" if failed else "ok")
-
-
-def _goal_cell(item: event_items.McpToolCall) -> RenderableType:
-    given = " ".join(map(str, item.arguments.values()))
-    verb = (f"{_GOALS[item.tool]} ", "action")
-    row = Text.assemble(verb, one_line(given, _LONGEST_ARGUMENTS))
-    return marked(row, style="ok")
-
-
-def _agents_cell(item: event_items.CollabToolCall, head: int) -> RenderableType:
-    parts: list[RenderableType] = [_agents_line(item, is_over=True)]
-    if item.prompt:
-        parts.append(_result(item.prompt, head))
-    if item.tool == "wait":
-        for agent_id, state in islice(item.agents_states.items(), _MOST_PARTS):
-            name = item.names.get(agent_id, agent_id)
-            said = f"{name} ({state.status})"
-            if state.message:
-                said += f": {state.message}"
-            parts.append(_result(said, head))
-    return marked(*parts, style="error" if item.status == "failed" else "ok")
-
-
-def _result(text: str, head: int) -> Hanging:
     return below(folded(text, head=head, tail=2))
 
 
-def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
-    agents = item.receiver_thread_ids[:_MOST_PARTS]
-    names = ", ".join(item.names.get(agent_id, agent_id) for agent_id in agents)
-    verb = agent_verb(item.tool, is_done=is_over)
-    return Text.assemble((f"{verb} ", "action"), (one_line(names, 300), "accent"))
-
-
-def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
+def _questions_cell(item: event_items.McpToolCall, words: ItemWords) -> RenderableType:
     """The questions of `request_user_input` with their answers, or why they were not asked."""
-    questions = objects(item.arguments.get("questions"))[:_MOST_PARTS]
-    result = result_text(item.result)
-    found = as_object(json_or(result, None))
-    if result and "answers" not in found:
-        asked = " ".join(text_field(each, "question") for each in questions)
-        row = Text.assemble(("Not asked: ", "action"), one_line(asked, 300))
-        row.append(f" · {one_line(result, 300)}", "quiet")
+    if not was_asked(item):
+        asked = one_line(words.title, _LONGEST_TITLE)
+        row = Text.assemble((f"{words.verb} ", "action"), asked)
+        why = one_line(words.body[0].text, _LONGEST_TITLE)
+        row.append(f" · {why}", "quiet")
         return marked(row, sign="✗", style="error")
-    answers = object_field(found, "answers")
     rows: list[RenderableType] = []
-    for question in questions:
-        answer = object_field(answers, text_field(question, "id"))
-        asked = one_line(text_field(question, "question"), 300)
-        said = one_line(_answer_text(answer), 300)
-        rows.append(Text(asked, "quiet"))
+    for question, answer in question_answers(item):
+        rows.append(Text(one_line(question, _LONGEST_TITLE), "quiet"))
+        said = one_line(answer, _LONGEST_TITLE)
         rows.append(Hanging("  ", Text(said or "no answer")))
-    return marked(Text("Asked you", "action"), below(*rows), style="accent")
+    return marked(Text(words.verb, "action"), below(*rows), style="accent")
 
 
-def _answer_text(answer: Mapping[str, Any]) -> str:
-    """The texts of an answer: the labels that were chosen, and what the user wrote."""
-    given = answer.get("answers")
-    if not isinstance(given, list):
-        return ""
-    texts = cast("list[Any]", given)
-    return ", ".join(str(text).removeprefix(_USER_NOTE) for text in texts)
-
-
-def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
-    match item.status:
-        case "in_progress":
-            return marked(Text("Compacting the conversation", "action"))
-        case "completed":
-            return marked(Text("Compacted the conversation", "quiet"))
-        case _:
-            text = Text("The conversation could not be compacted", "warning")
-            return marked(text, sign="⚠", style="warning")
-
-
-def _call(
-    item: event_items.McpToolCall,
-    theme: Theme,
-    *,
-    is_over: bool,
-) -> Text:
-    """The call of a tool with its arguments, on one line."""
-    if (item.server, item.tool) == ("codex", "view_image"):
-        verb = "Looked at" if is_over else "Looking at"
-        path = within(theme.cwd, text_field(item.arguments, "path"))
-        return Text.assemble((f"{verb} ", "action"), one_line(path, _LONGEST_ARGUMENTS))
-    verb = "Called" if is_over else "Calling"
-    name = one_line(f"{item.server}.{item.tool}", _LONGEST_NAME)
-    arguments = ""
-    if item.arguments:
-        arguments = one_line(one_line_json(item.arguments), _LONGEST_ARGUMENTS)
-    return Text.assemble(
-        (f"{verb} ", "action"), (name, "accent"), (f"({arguments})", "quiet")
-    )
+def _compaction_cell(words: ItemWords, *, is_over: bool) -> RenderableType:
+    if words.failed is not None:
+        text = Text(words.line, "warning")
+        return marked(text, sign="⚠", style="warning")
+    return marked(Text(words.line, "quiet" if is_over else "action"))
 
 
 def user_cell(
     text: str, images: Sequence[str] = (), *, folds: bool = True
 ) -> RenderableType:
     """The cell of a prompt, with the paths of its images."""
-    pictures = "".join(f"\n[image: {path}]" for path in images)
-    text = (text + pictures).strip("\n")
+    shown = prompt_text(text, images)
     head = _PROMPT_HEAD if folds else WHOLE
-    body = folded(text, head=head, tail=_PROMPT_TAIL, style="user")
+    body = folded(shown, head=head, tail=_PROMPT_TAIL, style="user")
     return Band(marked(body, sign="\u203a", style="accent"), "user")
 
 
@@ -420,7 +379,7 @@ def worked_cell(
     milliseconds: int, remark: str = "", diff: str = "", now: str = ""
 ) -> RenderableType:
     """The duration of a turn, its changes, and the time of its end."""
-    parts = [f"Worked for {took(milliseconds)}", remark, counted(diff), now]
+    parts = [worked_for(milliseconds), remark, counted(diff), now]
     return Hanging("  ", Text(" · ".join(filter(None, parts)), "quiet"))
 
 

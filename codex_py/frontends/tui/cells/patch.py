@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from codex_py.app.views.diffs import EDITED, VERBS, DiffLine, ShownFile, read_diff
+from codex_py.app.views.item_words import item_words
 from codex_py.frontends.tui.cells.layout import (
     FOLD_KEY,
     MOST_ROWS,
@@ -44,30 +45,24 @@ _SHOWN = {"@": "…", "\\": " "}
 
 def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     """The cell of a finished patch: its diff, or why it failed."""
-    if item.status == "completed":
+    words = item_words(item)
+    if words.failed is None:
         most = MOST_ROWS if theme.folds else WHOLE
         return diff_cell(item.diff, changes=item.changes, most=most)
-    if item.is_declined:
-        verb = "Declined the patch of"
-    else:
-        verb = "Failed to patch"
-    parts: list[RenderableType] = [_named(verb, item, theme)]
+    parts: list[RenderableType] = [_named(words.verb, item, theme)]
     # The event that follows says why a patch was declined.
-    if item.error is not None and not item.is_declined:
+    if words.failed != "declined":
         head = 8 if theme.folds else WHOLE
-        message = folded(
-            item.error["message"],
-            head=head,
-            tail=2,
-            style="text",
-        )
-        parts.append(below(message))
+        for reason in words.body:
+            message = folded(reason.text, head=head, tail=2, style="text")
+            parts.append(below(message))
     return marked(*parts, sign="✗", style="error")
 
 
 def changing_cell(item: FileChange, theme: Theme) -> RenderableType:
     """The cell of a patch that is being written."""
-    return marked(_named("Patching", item, theme), style="accent")
+    verb = item_words(item, is_done=False).verb
+    return marked(_named(verb, item, theme), style="accent")
 
 
 def diff_cell(

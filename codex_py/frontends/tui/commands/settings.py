@@ -9,8 +9,8 @@ from functools import lru_cache
 from codex_py.app.permissions import Permissions, allowed_permissions
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import ModelChoice, model_choice, selectable_models
+from codex_py.app.views.command_script import script_of
 from codex_py.app.views.cost import CostReport
-from codex_py.app.views.item_text import script_of
 from codex_py.command_line.configuration import sandbox_summary
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError, nearest
