@@ -80,10 +80,12 @@ def _suggestions(
     Not all of it begins with `current`.
     """
     row, member = _command(before)
-    if row is None and before:
-        added = package_command(before[0])
-        if added is not None:
-            return _of_package(added, before[1:], current)
+    added, words = _added(row, member, before)
+    if added is not None:
+        shown = added.help_text()
+        if row is not None and not shown:
+            shown = help_text(row.names[0])
+        return _of_package(added, words, current, shown, environment)
     if row is not None:
         if row.members and not member:
             return [*row.members, *further_members(row.names[0])]
@@ -108,17 +110,46 @@ def _suggestions(
     return [*row.words, *arguments]
 
 
+def _added(
+    row: Command | None, member: str, before: Sequence[str]
+) -> tuple[PackageCommand | None, Sequence[str]]:
+    """Find the command of an extension that the words name, and the words behind its name.
+
+    Args:
+        row: the command of the program among the words.
+        member: the member of that command among the words.
+    """
+    if row is None and before:
+        return package_command(before[0]), before[1:]
+    if row is not None and row.members and not member:
+        further = further_members(row.names[0])
+        for number, word in enumerate(before):
+            if word in further:
+                command = package_command(f"{row.names[0]}.{word}")
+                return command, before[number + 1 :]
+    return None, ()
+
+
 def _of_package(
-    command: PackageCommand, before: Sequence[str], current: str
+    command: PackageCommand,
+    before: Sequence[str],
+    current: str,
+    shown: str,
+    environment: Mapping[str, str],
 ) -> Iterable[str]:
-    """List what may stand in the place of `current` in a command of an installed package."""
+    """List what may stand in the place of `current` in a command of an extension.
+
+    Args:
+        shown: the help that names the options.
+    """
     if command.members:
         if not before:
             return command.members
         member = command.members.get(before[0])
         if member is None:
             return ()
-        return _of_package(member, before[1:], current)
+        help_of_member = member.help_text()
+        return _of_package(member, before[1:], current, help_of_member, environment)
     if command.options is None:
         return ()
     parser = CommandParser(command.options)
@@ -126,8 +157,8 @@ def _of_package(
     if option is not None:
         return _values(option)
     if current.startswith("-"):
-        return _named_in(command.help, parser)
-    return [value for each in parser.positionals() for value in _values(each)]
+        return _named_in(shown, parser)
+    return _arguments(parser, "", environment)
 
 
 def _option_with_value(

@@ -33,4 +33,4 @@ def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noq
     if added is None:
         near = suggestion(word, known_commands())
         raise UsageError(f"unknown command {word!r}.{near}")
-    return print_out(added.help)
+    return print_out(added.help_text())

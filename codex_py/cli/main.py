@@ -82,21 +82,6 @@ def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
     return play_demo(arguments, environment, run)
 
 
-def _several_words(word: str) -> UsageError:
-    """Make the error for words that begin with no command.
-
-    They may be a misspelt command, a member of a group, or a prompt.
-    """
-    groups = [each.names[0] for each in COMMANDS if word in each.members]
-    if len(groups) == 1:
-        meant = f"codex-py {groups[0]} {word}"
-        return UsageError(f"put quotes around the prompt, or write `{meant}`")
-    near = suggestion(word, _known_commands())
-    if near:
-        return UsageError(f"unknown command {word!r}.{near}")
-    return UsageError("put quotes around the prompt")
-
-
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     word, rest = _split(argv)
     if word in OF_CODEX:
@@ -155,13 +140,6 @@ def _run_extension(
     return run_package_command(name.replace(".", " "), command, argv, environment)
 
 
-def _known_commands() -> Sequence[str]:
-    """The names of all commands, for messages about a misspelt one."""
-    from codex_py.cli.package_commands import known_commands  # 35 ms, for a mistake
-
-    return known_commands()
-
-
 def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
     """Name the function that runs a prompt, or a command with the options of a session.
 
@@ -186,17 +164,23 @@ def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
 
 def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     """Refuse words that begin with no command, unless they may be a prompt."""
-    if len(words) > 1:
-        raise _several_words(words[0])
-    if not words or literal_words:
+    if not words:
         return
     word = words[0]
-    is_one_word = word.split() == [word]
-    if is_one_word:
-        near = nearest(word, _known_commands(), alike=TYPING_MISTAKE)
-        if near is not None:
-            mistake = f"unknown command {word!r}. Did you mean {near}?"
-            raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
+    has_spaces = word.split() != [word]
+    if len(words) == 1 and (literal_words or has_spaces):
+        return
+    from codex_py.cli.package_commands import (
+        known_commands,
+        several_words,
+    )  # 35 ms, for a mistake
+
+    if len(words) > 1:
+        raise several_words(word)
+    near = nearest(word, known_commands(), alike=TYPING_MISTAKE)
+    if near is not None:
+        mistake = f"unknown command {word!r}. Did you mean {near}?"
+        raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
 
 
 def _require_taken(options: Any, target: str) -> None:

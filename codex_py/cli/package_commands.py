@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from codex_py.api.commands import Command
+from codex_py.cli.commands import COMMANDS as TABLE
 from codex_py.cli.commands import NAMES, may_be_command
 from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
 from codex_py.errors import UsageError
@@ -47,26 +48,38 @@ def run_package_command(
 ) -> int:
     """Run a command with the words behind its name. Returns the exit code.
 
-    Raises whatever the command raises.
+    Raises whatever the command raises, and `HelpRequested` for the help of a command without one.
     """
     words = list(argv)
     if command.members:
         member = words.pop(0) if words else ""
         if member in {"-h", "--help", "help"}:
-            return print_out(command.help)
+            return _print_help(command)
         return run_package_command(
             f"{name} {member}", _member(name, command, member), words, environment
         )
     assert command.run is not None
     if command.options is None:
         if {"-h", "--help"} & {*words}:
-            return print_out(command.help)
+            return _print_help(command)
         return command.run(words, environment)
     try:
         options = parse_options(command.options, words)
     except HelpRequested:
-        return print_out(command.help)
+        return _print_help(command)
     return command.run(options, environment)
+
+
+def _print_help(command: Command) -> int:
+    """Print the help of a command. Returns the exit code.
+
+    Raises:
+        HelpRequested: it has none. The help of its group is printed then.
+    """
+    text = command.help_text()
+    if not text:
+        raise HelpRequested
+    return print_out(text)
 
 
 def _member(name: str, group: Command, word: str) -> Command:
@@ -85,19 +98,40 @@ def _member(name: str, group: Command, word: str) -> Command:
     raise UsageError(f"unknown command `{name} {word}`.{near}")
 
 
+def _added_names() -> list[str]:
+    """List the commands of extensions, and the members that they add to groups: `GROUP.MEMBER`."""
+    own = [point.name for point in own_points(COMMANDS)]
+    return [*own, *installed_names(COMMANDS)]
+
+
 def known_commands() -> list[str]:
     """List the names of all commands, those of extensions too."""
-    own = [point.name for point in own_points(COMMANDS)]
-    added = [*own, *installed_names(COMMANDS)]
-    return [*NAMES, *(name for name in added if "." not in name)]
+    return [*NAMES, *(name for name in _added_names() if "." not in name)]
 
 
 def further_members(group: str) -> list[str]:
     """List the members that extensions add to a group of the program."""
-    own = [point.name for point in own_points(COMMANDS)]
-    added = [*own, *installed_names(COMMANDS)]
     start = f"{group}."
-    return [name.removeprefix(start) for name in added if name.startswith(start)]
+    names = [name for name in _added_names() if name.startswith(start)]
+    return [name.removeprefix(start) for name in names]
+
+
+def several_words(word: str) -> UsageError:
+    """Make the error for words that begin with no command.
+
+    They may be a misspelt command, a member of a group, or a prompt. `word`: the first of them.
+    """
+    groups = [each.names[0] for each in TABLE if word in each.members]
+    end = f".{word}"
+    added = [name for name in _added_names() if name.endswith(end)]
+    groups += [name.removesuffix(end) for name in added]
+    if len(groups) == 1:
+        meant = f"codex-py {groups[0]} {word}"
+        return UsageError(f"put quotes around the prompt, or write `{meant}`")
+    near = suggestion(word, known_commands())
+    if near:
+        return UsageError(f"unknown command {word!r}.{near}")
+    return UsageError("put quotes around the prompt")
 
 
 def list_of_commands() -> str:

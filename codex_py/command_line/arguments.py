@@ -118,6 +118,15 @@ OF_BEST_OF = (
 
 OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
 """Options that only `review` has."""
+Overrides: TypeAlias = Annotated[
+    Sequence[str],
+    option("-c", "--config", action="append"),
+    option("--enable", action="append", type=_feature("true")),
+    option("--disable", action="append", type=_feature("false")),
+    option("--search", action="append_const", const='web_search="live"'),
+    option("--tool-choice", action="append", type=_tool_choice),
+]
+"""`key=value`, weakest first. Every command of Codex takes these options."""
 ReviewFormat: TypeAlias = Literal["text", "json", "sarif", "junit", "github"]
 
 
@@ -137,15 +146,7 @@ class Arguments:
     """Options of extensions: an instance of each class with one; see `command_line.options`."""
     version: Annotated[bool, flag("-V", "--version")] = False
 
-    overrides: Annotated[
-        Sequence[str],
-        option("-c", "--config", action="append"),
-        option("--enable", action="append", type=_feature("true")),
-        option("--disable", action="append", type=_feature("false")),
-        option("--search", action="append_const", const='web_search="live"'),
-        option("--tool-choice", action="append", type=_tool_choice),
-    ] = ()
-    """`key=value`, weakest first. Every command of Codex takes these options."""
+    overrides: Overrides = ()
     limits: Annotated[
         Sequence[str],
         {

@@ -1,15 +1,24 @@
-"""Reads the command line and the configuration of small subcommands, and prints their tables."""
+"""Reads the command line and the configuration of small subcommands."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import Arguments, Overrides
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.parser import CommandParser
 from codex_py.config.config import Config
 from codex_py.errors import UsageError
-from codex_py.streams.standard import print_out
-from codex_py.streams.terminal import aligned, on_one_line
+from codex_py.protocol.frozen import frozen
+
+
+@frozen
+class ConfigOptions:
+    """The options of a command that reads the configuration: `-c KEY=VALUE` and its like.
+
+    A class with the options of such a command is a subclass of this one.
+    """
+
+    overrides: Overrides = ()
 
 
 def command_parser(*names: str) -> CommandParser:
@@ -39,22 +48,21 @@ def required(word: str | None, what: str) -> str:
 
 
 def command_config(
-    options: argparse.Namespace, environment: Mapping[str, str], *, warns: bool = True
+    options: argparse.Namespace | ConfigOptions,
+    environment: Mapping[str, str],
+    *,
+    warns: bool = True,
 ) -> Config:
     """Read the configuration of the working folder.
 
     Args:
-        options: the result of a `command_parser`.
+        options: the result of a `command_parser`, or a subclass of `ConfigOptions`.
         warns: print the warnings of the configuration; False if the command reports them itself.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or has a mistake.
     """
     config = read_config(Arguments(overrides=options.overrides or ()), environment)
     if warns:
         warn_of_config(config)
     return config
-
-
-def print_table(rows: Iterable[Sequence[str]]) -> int:
-    """Print rows in columns, with each cell made safe for a terminal. Returns the exit code."""
-    safe_rows = [[on_one_line(cell) for cell in row] for row in rows]
-    lines = [f"{line.rstrip()}\n" for line in aligned(safe_rows)]
-    return print_out("".join(lines))

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from codex_py.command_line.subcommand import command_parser, print_table
-from codex_py.streams.standard import print_json
+from codex_py.command_line.subcommand import command_parser
+from codex_py.streams.standard import print_json, print_table
 
 
 def meanings() -> dict[int, str]:

@@ -4,19 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from codex_py.command_line.arguments import unknown_feature
-from codex_py.command_line.subcommand import (
-    command_config,
-    command_parser,
-    print_table,
-    required,
-)
+from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
 from codex_py.config.declared.names import feature_lines, feature_names
 from codex_py.config.declared.section import raw
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError
-from codex_py.streams.standard import print_out
+from codex_py.streams.standard import print_out, print_table
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:

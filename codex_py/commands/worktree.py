@@ -8,12 +8,7 @@ from typing import Literal
 
 from codex_py.app.best_of.snapshot import sweep
 from codex_py.app.worktrees.worktree import Worktree, find_worktree
-from codex_py.command_line.subcommand import (
-    command_config,
-    command_parser,
-    print_table,
-    required,
-)
+from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.errors import CodexError
 from codex_py.filesystem.private import locked
@@ -22,7 +17,7 @@ from codex_py.programs import programs_outside
 from codex_py.protocol.frozen import frozen
 from codex_py.rollout.index import metas_with
 from codex_py.rollout.writer import ThreadLock
-from codex_py.streams.standard import print_json, print_out
+from codex_py.streams.standard import print_json, print_out, print_table
 from codex_py.streams.terminal import on_one_line, some_of
 
 

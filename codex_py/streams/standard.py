@@ -9,11 +9,11 @@ import os
 import select
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from codex_py.errors import ExitCode
-from codex_py.streams.terminal import printable
+from codex_py.streams.terminal import aligned, on_one_line, printable
 
 READER_LEFT = 141
 """The exit code for an output that nobody reads any more: 128 + SIGPIPE, as a shell reports it."""
@@ -47,6 +47,13 @@ def print_json(
     """Write a value to standard output as JSON, with a newline. Returns the result of
     `print_out`."""
     return print_out(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii) + "\n")
+
+
+def print_table(rows: Iterable[Sequence[str]]) -> int:
+    """Print rows in columns, with each cell made safe for a terminal. Returns the exit code."""
+    safe_rows = [[on_one_line(cell) for cell in row] for row in rows]
+    lines = [f"{line.rstrip()}\n" for line in aligned(safe_rows)]
+    return print_out("".join(lines))
 
 
 def tell(text: str) -> None:

@@ -1,6 +1,6 @@
 """Subcommands of installed packages, as `docs/extensions.md` shows one.
 
-Tests `api/commands.py`, `cli/help.py`, `cli/package_commands.py` and `registry.py`.
+Tests `api/commands.py`, `api/configuration.py`, `cli/help.py`, `cli/package_commands.py` and `registry.py`.
 """
 
 import re
@@ -228,3 +228,79 @@ def test_a_group_runs_its_members(
     assert run("keep", *words) == expected
     candidates = run("completion", "--candidates", "--", "keep", "")[1]
     assert candidates.split() == ["show", "fail"]
+
+
+MEMBER_MODULE = """
+from pathlib import Path
+from typing import Annotated, Literal
+
+from codex_py.api.commands import Command, flag, frozen, option, print_table
+from codex_py.api.configuration import ConfigOptions, command_config
+
+@frozen
+class Options(ConfigOptions):
+    session: Annotated[str | None, option()] = None
+    json: Annotated[bool, flag("--json")] = False
+    unit: Annotated[Literal["words", "lines"], option("--unit")] = "words"
+
+def run(options, environment):
+    config = command_config(options, environment)
+    return print_table([("model", config.model or ""), ("unit", options.unit)])
+
+command = Command(run, options=Options)
+with_file = Command(run, Path(__file__).with_suffix(".txt"), Options)
+"""
+
+
+@pytest.fixture
+def members(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    monkeypatch.setenv("CODEX_HOME", str(home))
+    names = {
+        "sessions.count": "codex_py_other:command",
+        "sessions.tell": "codex_py_other:with_file",
+    }
+    install_package(packages, "codex_py_other", MEMBER_MODULE, {GROUP: names})
+    help_file = packages / "codex_py_other.txt"
+    help_file.write_text("Tell the unit: --unit.\n", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("members")
+@pytest.mark.parametrize("before", [[], ["-c", "model=m"]])
+def test_a_member_of_a_group_of_the_program_reads_the_configuration(
+    run: Run, before: list[str]
+) -> None:
+    out = run(*before, "sessions", "count", "-c", "model=n", "--unit", "lines")
+    assert out == (0, "model  n\nunit   lines\n", "")
+
+
+@pytest.mark.usefixtures("members")
+def test_a_member_without_a_help_has_that_of_its_group(run: Run) -> None:
+    assert run("sessions", "count", "--help") == run("sessions", "--help")
+    assert run("sessions", "tell", "-h") == (0, "Tell the unit: --unit.\n", "")
+
+
+@pytest.mark.usefixtures("members")
+@pytest.mark.parametrize(
+    ("before", "completions"),
+    [
+        (["sessions", "cou"], ["count"]),
+        (["sessions", "count", "--json", "-"], ["--json"]),
+        (["sessions", "tell", "--"], ["--unit"]),
+        (["sessions", "tell", "--unit", ""], ["words", "lines"]),
+    ],
+)
+def test_the_options_of_a_member_are_completed(
+    run: Run, before: list[str], completions: list[str]
+) -> None:
+    code, out, _ = run("completion", "--candidates", "--", *before)
+    assert (code, out.split()) == (0, completions)
+
+
+@pytest.mark.usefixtures("members")
+def test_words_that_begin_with_a_member_name_its_group(run: Run) -> None:
+    _, _, err = run("count", "my", "sessions")
+    assert err == (
+        "Error: put quotes around the prompt, or write `codex-py sessions count`\n"
+    )

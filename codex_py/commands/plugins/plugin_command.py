@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.command_line.stopping import raise_when_stopped
-from codex_py.command_line.subcommand import (
-    command_config,
-    command_parser,
-    print_table,
-    required,
-)
+from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.commands.plugins.store import (
     install,
     read_source,
@@ -31,7 +26,7 @@ from codex_py.config.plugins import Plugin, plugin_variables, plugins_folder
 from codex_py.config.roles import find_roles
 from codex_py.config.skills import find_skills
 from codex_py.errors import CodexError, ExitCode, UsageError
-from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.standard import print_json, print_out, print_table, tell
 from codex_py.streams.terminal import on_one_line
 
 _SUMMARY: Final = ("name", "version", "description", "author", "source", "commit")

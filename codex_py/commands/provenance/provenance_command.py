@@ -9,12 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from codex_py.command_line.subcommand import (
-    command_config,
-    command_parser,
-    print_table,
-    required,
-)
+from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.commands.provenance.lines import LineAuthor, as_lines
 from codex_py.commands.provenance.records import (
     TOOL,
@@ -29,7 +24,7 @@ from codex_py.commands.provenance.written import MAX_BYTES, Repository, TurnFact
 from codex_py.errors import CodexError, UsageError
 from codex_py.filesystem.reading import read_whole, real_path
 from codex_py.patch.trees import aside, empty_tree, work_tree
-from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.standard import print_json, print_out, print_table, tell
 from codex_py.streams.terminal import on_one_line
 
 _SIGNS = {"patch": "", "command": "*", "unsure": "?"}

@@ -14,12 +14,7 @@ from codex_py.app.prices import price_of
 from codex_py.app.providers.findings import findings_path, remember
 from codex_py.app.providers.local_servers import listed_models
 from codex_py.app.settings import provider_and_model
-from codex_py.command_line.subcommand import (
-    command_config,
-    command_parser,
-    print_table,
-    required,
-)
+from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.commands.providers.trial import TrialFinding, advice, tried
 from codex_py.config.config import Config
 from codex_py.config.declared.section import is_set
@@ -29,7 +24,7 @@ from codex_py.model.catalog import catalog_models, in_form_of_codex, model_info
 from codex_py.model.known_models import known_models, table_date
 from codex_py.model.providers import Provider
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
-from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.standard import print_json, print_out, print_table, tell
 from codex_py.streams.terminal import aligned, on_one_line
 
 _WORKS = {True: "yes", False: "no", None: "?"}

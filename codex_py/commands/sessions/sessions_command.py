@@ -14,11 +14,7 @@ from codex_py.app.export.entries import ExportEntry, entries
 from codex_py.app.thread import thread_items
 from codex_py.app.views.cost import CostReport
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
-from codex_py.command_line.subcommand import (
-    command_config,
-    command_parser,
-    print_table,
-)
+from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.errors import SessionError, UsageError
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
@@ -33,7 +29,7 @@ from codex_py.rollout.records import (
     thread_id_of,
 )
 from codex_py.streams.plain_text import cut
-from codex_py.streams.standard import OutputStream, print_json, print_out
+from codex_py.streams.standard import OutputStream, print_json, print_out, print_table
 from codex_py.streams.terminal import on_one_line, printable
 from codex_py.streams.times import age
 
