@@ -24,7 +24,10 @@ from codex_py.sandbox.child import kernel
 
 PROGRAM: Final = (sys.executable, "-P", "-m", "codex_py")
 """Starts this very program, and nothing from the working directory."""
-_TERM_GRACE_S = 5.0
+TERM_GRACE_S: Final = 5.0
+"""The time from SIGTERM to SIGKILL."""
+EVENTS: Final = "events.jsonl"
+STDERR: Final = "stderr"
 _TAIL_BYTES = 4096
 _MAX_EVENT_BYTES = 64 * 1024 * 1024
 """The limit of an event; a longer one is left out."""
@@ -66,7 +69,7 @@ async def run_exec(
     guardian: Guardian,
     folder: Path,
     *,
-    grace_s: float = _TERM_GRACE_S,
+    grace_s: float = TERM_GRACE_S,
 ) -> ExecResult:
     """Run the agent to its end.
 
@@ -75,15 +78,15 @@ async def run_exec(
     Call it in the main thread: on Linux the agent ends with the thread that started it.
 
     Args:
-        folder: the folder for `events.jsonl` and `stderr`, which are replaced.
+        folder: the folder for the files `EVENTS` and `STDERR`, which are replaced.
 
     Raises:
         OSError: the agent cannot be started, or a file cannot be written.
         ValueError: an option has a NUL.
     """
     began = time.monotonic()
-    events = folder / "events.jsonl"
-    stderr = folder / "stderr"
+    events = folder / EVENTS
+    stderr = folder / STDERR
     with (
         tempfile.TemporaryFile() as stdin,
         events.open("wb") as out,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from codex_py.app.best_of.snapshot import sweep
+from codex_py.app.worktrees.snapshot import sweep
 from codex_py.app.worktrees.worktree import Worktree, find_worktree
 from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.config.paths import project_root, worktrees_folder

@@ -1,6 +1,6 @@
 """`exec --best-of N`: several attempts, of which the best is applied, and nothing else changes.
 
-Tests `app/best_of/attempt.py`, `app/best_of/choice.py`, `app/best_of/snapshot.py`,
+Tests `app/best_of/attempt.py`, `app/best_of/choice.py`, `app/worktrees/snapshot.py`,
 `app/patching.py` and `frontends/exec/best_of.py`.
 """
 

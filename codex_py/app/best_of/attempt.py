@@ -6,35 +6,34 @@ help it.
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from glob import glob
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 from xml.etree import ElementTree
 
-from codex_py.app.best_of.snapshot import BaseSnapshot
+from codex_py.app.attempts import Attempts
 from codex_py.app.exec_process import (
+    EVENTS,
     PROGRAM,
+    STDERR,
     ExecInvocation,
     ExecResult,
-    run_exec,
 )
-from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
+from codex_py.app.worktrees.snapshot import BaseSnapshot
+from codex_py.app.worktrees.worktree import Worktree
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import Price
 from codex_py.patch.diff.size import changed_lines
-from codex_py.process.guardian import Guardian
 from codex_py.process.piped import ProgramRunner
 from codex_py.protocol.stream import Usage
 
-_READ_EVERY_S: Final = 0.2
 _GRACE_S: Final = 0.7
 _MAX_REPORT_BYTES: Final = 50_000_000
 _MAX_OUTPUT_BYTES: Final = 64_000
@@ -83,6 +82,7 @@ class Attempt:
 class AttemptRunner:
     """Makes attempts, each in its own worktree."""
 
+    engine: Attempts
     snapshot: BaseSnapshot
     config: Config
     environment: Mapping[str, str]
@@ -94,20 +94,11 @@ class AttemptRunner:
     patches: Path
     watch: Callable[[Attempt, bytes], None]
     """Called with each event of an agent, as a line."""
-    warn: Callable[[str], None]
-    _limits: set[asyncio.Timeout] = field(default_factory=set[asyncio.Timeout])
-    """The time limits of the agents that run."""
-    _guardian: Guardian = field(default_factory=Guardian)
     _runner: ProgramRunner = field(default_factory=ProgramRunner)
 
     def close(self) -> None:
-        self._guardian.close()
+        self.engine.close()
         self._runner.close()
-
-    def end_agents(self) -> None:
-        """End all running agents, because the budget is used up."""
-        while self._limits:
-            self._limits.pop().reschedule(0)
 
     async def make(
         self,
@@ -121,17 +112,14 @@ class AttemptRunner:
                 budget is ended.
         """
         attempt.state = "running"
-        make = partial(
-            new_worktree,
+        opened = self.engine.worktree(
             self.config.cwd,
-            self.config.home,
-            self.environment,
             name=f"{self.snapshot.id}-{attempt.attempt}",
             base=self.snapshot.commit,
             parent=self.worktrees,
         )
         try:
-            async with open_worktree(make, self.warn, force=True) as worktree:
+            async with opened as worktree:
                 confined = self._confined(worktree)
                 is_done = await self._run_agent(attempt, worktree, confined, ends_at)
                 tree = await asyncio.to_thread(self._keep_change, attempt, worktree)
@@ -150,28 +138,34 @@ class AttemptRunner:
         ends_at: float | None,
     ) -> bool:
         """Run the agent. Returns False if it failed or did not end."""
+        timeout_s = None
+        if ends_at is not None:
+            timeout_s = ends_at - asyncio.get_running_loop().time()
         command = ExecInvocation(
             [*attempt.options, *confined],
             attempt.prompt,
             worktree.cwd,
             self.environment,
+            timeout_s,
         )
         folder = worktree.path.parent
-        limit = asyncio.timeout_at(ends_at)
+        result = None
         try:
-            async with limit, self._watched(attempt, folder / "events.jsonl"):
-                self._limits.add(limit)
-                result = await run_exec(
-                    command, self._guardian, folder, grace_s=_GRACE_S
-                )
+            result = await self.engine.run(
+                command,
+                folder,
+                watch=partial(self._watch, attempt),
+                grace_s=_GRACE_S,
+            )
         except TimeoutError:
+            pass
+        finally:
+            for name in (EVENTS, STDERR):
+                (folder / name).unlink(missing_ok=True)
+        if result is None or result.timed_out:
             attempt.state = "over budget"
             attempt.why = "the budget of all attempts is used up"
             return False
-        finally:
-            self._limits.discard(limit)
-            for name in ("events.jsonl", "stderr"):
-                (folder / name).unlink(missing_ok=True)
         _take_result(attempt, result)
         return attempt.state == "done"
 
@@ -253,40 +247,12 @@ class AttemptRunner:
             words += ["-c", f"sandbox_workspace_write.{name}={json.dumps(value)}"]
         return words
 
-    @asynccontextmanager
-    async def _watched(
-        self,
-        attempt: Attempt,
-        events: Path,
-    ) -> AsyncGenerator[None]:
-        """Create the file of events, and read what the agent writes to it within the context."""
-        with events.open("w+b") as file:
-
-            async def follow() -> None:
-                while True:
-                    await asyncio.sleep(_READ_EVERY_S)
-                    self._read(attempt, file)
-
-            following = asyncio.create_task(follow())
-            try:
-                yield
-            finally:
-                following.cancel()
-                self._read(attempt, file)
-
-    def _read(self, attempt: Attempt, file: BinaryIO) -> None:
-        """Read the lines that have been written since the last call.
-
-        A line that is still being written is left for the next call.
-        """
-        for line in iter(file.readline, b""):
-            if not line.endswith(b"\n"):
-                file.seek(-len(line), os.SEEK_CUR)
-                return
-            if line.startswith(b'{"type":"usage"'):
-                event = json.loads(line)
-                attempt.usage = Usage(**event["usage"])
-            self.watch(attempt, line)
+    def _watch(self, attempt: Attempt, line: bytes) -> None:
+        """Keep the usage that an event of the agent tells, and pass the event on."""
+        if line.startswith(b'{"type":"usage"'):
+            event = json.loads(line)
+            attempt.usage = Usage(**event["usage"])
+        self.watch(attempt, line)
 
 
 def _take_result(attempt: Attempt, result: ExecResult) -> None:

@@ -3,18 +3,17 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from math import inf
 from pathlib import Path
 from typing import Final
 
+from codex_py.app.attempts import Attempts
 from codex_py.app.best_of.attempt import Attempt
-from codex_py.app.exec_process import ExecInvocation, run_exec
+from codex_py.app.exec_process import ExecInvocation
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.instructions import instruction_text
-from codex_py.process.guardian import Guardian
 
 _MAX_SHOWN: Final = 100_000
 """The characters of all changes together that the judge is shown."""
@@ -67,12 +66,16 @@ def _ranks(each: Attempt) -> tuple[float, ...]:
 
 
 async def judged(
+    engine: Attempts,
     attempts: Sequence[Attempt],
     options: Sequence[str],
     cwd: Path,
     environment: Mapping[str, str],
 ) -> tuple[Attempt, str]:
     """Ask the model which of the attempts is the best. Returns that one and the reason.
+
+    Args:
+        options: the options of the `exec` that judges.
 
     Raises:
         CodexError: the answer names no attempt.
@@ -89,16 +92,13 @@ async def judged(
         "additionalProperties": False,
     }
     question = _question(attempts)
-    with (
-        closing(Guardian()) as guardian,
-        own_folder(codex_home(environment), "judge") as folder,
-    ):
+    with own_folder(codex_home(environment), "judge") as folder:
         path = folder / "schema.json"
         text = json.dumps(schema)
         await asyncio.to_thread(path.write_text, text, encoding="utf-8")
         own = ["-s", "read-only", "--ephemeral", "--output-schema", str(path)]
         command = ExecInvocation([*options, *own], question, cwd, environment)
-        result = await run_exec(command, guardian, folder)
+        result = await engine.run(command, folder)
     try:
         answer = json.loads(result.last_message or "")
         return by_number[answer["attempt"]], f"the judge says: {answer['reason']}"

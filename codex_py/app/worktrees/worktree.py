@@ -19,6 +19,7 @@ from codex_py.errors import CodexError, cause
 from codex_py.filesystem.git import main_work_tree, named_path
 from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.git import Git, for_tree, repository_git
+from codex_py.patch.trees import aside, diff_between, work_tree
 from codex_py.patch.undo.copies.store import store_path
 from codex_py.programs import programs_outside, record_project
 from codex_py.protocol.approval import SandboxPolicy
@@ -63,6 +64,16 @@ class Worktree:
             return unsaved_work(self.git, self.path, self.carried)
         except (CodexError, OSError):
             return "contents that cannot be compared"
+
+    def diff(self) -> bytes:
+        """Return the changes since the commit, for `git apply`: of any size, with binary files.
+
+        Raises:
+            CodexError: git fails.
+        """
+        with aside(self.git.without_filters(self.path)) as git:
+            now = work_tree(git, self.path)
+            return diff_between(git, self.path, self.commit, now)
 
     def remark(self) -> str:
         """Return a sentence for a subagent's answer that says where its changes are.

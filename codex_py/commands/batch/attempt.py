@@ -4,29 +4,19 @@ An attempt makes a work tree if the task needs one, runs an agent, and records t
 """
 
 import asyncio
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.exec_process import ExecInvocation, ExecResult, run_exec
-from codex_py.app.worktrees.worktree import (
-    Worktree,
-    find_worktree,
-    new_worktree,
-    open_worktree,
-)
+from codex_py.app.attempts import Attempts
+from codex_py.app.exec_process import ExecInvocation, ExecResult
+from codex_py.app.worktrees.temporary import sweep_temporary, temporary_name
+from codex_py.app.worktrees.worktree import Worktree
 from codex_py.commands.batch.tasks import Task
 from codex_py.config.config import Config
-from codex_py.config.paths import worktrees_folder
 from codex_py.errors import CodexError, ExitCode
-from codex_py.patch.trees import aside, diff_between, work_tree
-from codex_py.process.guardian import Guardian
-from codex_py.process.identity import is_over, process_name
 from codex_py.streams.standard import tell
 
 _STATUSES = {
@@ -68,10 +58,9 @@ class LocalEngine:
     ) -> None:
         self._options = options
         self._timeout_s = timeout_s
-        self._home = config.home
         self._environment = environment
-        self._guardian = Guardian()
-        _sweep(config.home, environment)
+        self._attempts = Attempts(config.home, environment, tell)
+        sweep_temporary(_PREFIX, config.home, environment)
 
     async def run(self, task: Task, folder: Path) -> dict[str, Any]:
         """Make an attempt and write its files to `folder`. Cancellation ends the agent first.
@@ -81,8 +70,7 @@ class LocalEngine:
         if task.repo is None:
             opened = nullcontext()
         else:
-            make = partial(self._tree, task.repo, task.base)
-            opened = open_worktree(make, tell, force=True)
+            opened = self._worktree(task.repo, task.base)
         try:
             async with opened as tree:
                 if tree is None:
@@ -96,18 +84,17 @@ class LocalEngine:
                     self._environment,
                     task.timeout or self._timeout_s,
                 )
-                result = await run_exec(command, self._guardian, folder)
+                result = await self._attempts.run(command, folder)
                 return await asyncio.to_thread(_record, result, tree, folder)
         except (CodexError, OSError) as error:
             return failed("failed", str(error))
 
-    def close(self) -> None:
-        self._guardian.close()
+    def _worktree(self, repo: str, base: str) -> AbstractAsyncContextManager[Worktree]:
+        name = temporary_name(_PREFIX)
+        return self._attempts.worktree(Path(repo).resolve(), name=name, base=base)
 
-    def _tree(self, repo: str, base: str) -> Worktree:
-        name = f"{_PREFIX}{process_name()}-{secrets.token_hex(4)}"
-        cwd = Path(repo).resolve()
-        return new_worktree(cwd, self._home, self._environment, name=name, base=base)
+    def close(self) -> None:
+        self._attempts.close()
 
 
 def failed(status: str, message: str) -> dict[str, Any]:
@@ -138,30 +125,8 @@ def _record(
     if tree is None:
         patch.write_text(result.diff or "", encoding="utf-8", errors="surrogateescape")
         return record
-    diff = _whole_diff(tree)
+    diff = tree.diff()
     patch.write_bytes(diff)
     record["base"] = tree.commit
     record["diff"] = diff[:_MAX_DIFF_BYTES].decode(errors="replace")
     return record
-
-
-def _whole_diff(tree: Worktree) -> bytes:
-    """The changes in a work tree, for `git apply`: with binary files, and without a size limit."""
-    with aside(tree.git.without_filters(tree.path)) as git:
-        now = work_tree(git, tree.path)
-        return diff_between(git, tree.path, tree.commit, now)
-
-
-def _sweep(home: Path, environment: Mapping[str, str]) -> None:
-    """Remove the work trees of batches that were killed on this machine."""
-    for folder in worktrees_folder(home).glob(f"{_PREFIX}*"):
-        if not is_over(folder.name.removeprefix(_PREFIX)):
-            continue
-        with suppress(CodexError, OSError):
-            # The tree is the only folder in it, and has the name of the repository.
-            trees = [each for each in folder.iterdir() if each.is_dir()]
-            path = trees[0] if trees else folder
-            tree = find_worktree(path, home, environment)
-            if tree is not None:
-                tree.remove(force=True)
-        shutil.rmtree(folder, ignore_errors=True)

@@ -18,10 +18,11 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Final
 
+from codex_py.app.attempts import Attempts
 from codex_py.app.best_of.attempt import Attempt, AttemptRunner
 from codex_py.app.best_of.choice import best_first, judged
-from codex_py.app.best_of.snapshot import BaseSnapshot, snapshot_of
 from codex_py.app.prices import price_of, unknown_price
+from codex_py.app.worktrees.snapshot import BaseSnapshot, snapshot_of
 from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_words
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.parser import working_folder
@@ -192,7 +193,7 @@ class _BestOf:
             self._runner = self._make_runner(snapshot)
             with closing(self._runner):
                 await self._make_all()
-            return await self._conclude(snapshot)
+                return await self._conclude(snapshot)
 
     def _make_runner(self, snapshot: BaseSnapshot) -> AttemptRunner:
         arguments = self._arguments
@@ -200,7 +201,9 @@ class _BestOf:
         worktrees = None
         if arguments.worktrees:
             worktrees = working_folder(arguments.worktrees)
+        engine = Attempts(self._config.home, self._environment, self._program.warn)
         return AttemptRunner(
+            engine,
             snapshot,
             self._config,
             self._environment,
@@ -210,7 +213,6 @@ class _BestOf:
             worktrees=worktrees,
             patches=self._patches(snapshot.id),
             watch=self._watch,
-            warn=self._program.warn,
         )
 
     def _attempt(
@@ -336,7 +338,7 @@ class _BestOf:
         """Pass an event on, unless only this command, not the user, asked for it."""
         if line.startswith(b'{"type":"usage"'):
             if self._limits() is None:
-                self._runner.end_agents()
+                self._runner.engine.end_all()
             if not self._arguments.usage_events:
                 return
         if self._arguments.json:
@@ -411,7 +413,9 @@ class _BestOf:
         options = [*option_words(self._arguments, _OF_JUDGE), *limits]
         equals = order[:ties]
         try:
-            return await judged(equals, options, self._config.cwd, self._environment)
+            engine = self._runner.engine
+            cwd = self._config.cwd
+            return await judged(engine, equals, options, cwd, self._environment)
         except CodexError as error:
             self._program.warn(str(error))
             return order[0], why
