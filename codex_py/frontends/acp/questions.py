@@ -1,30 +1,33 @@
 """Asks the client's user about calls, and passes on questions of MCP servers and of the model."""
 
-import shlex
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
+from codex_py.app.approval_answers import (
+    FOR_SESSION,
+    NO,
+    ONCE,
+    STOP,
+    WITH_RULE,
+    ApprovalAnswer,
+    answer_by_id,
+    offered_answers,
+    rule_words,
+)
 from codex_py.app.json_rpc import JsonRpc, RpcError
 from codex_py.frontends.acp.updates import Update, Updates
-from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, Review
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
-from codex_py.streams.terminal import printable
 
-_YES: Final = ReviewDecision.APPROVED
-_FOR_SESSION: Final = ReviewDecision.APPROVED_FOR_SESSION
-_WITH_RULE: Final = ReviewDecision.APPROVED_WITH_RULE
-_NO: Final = ReviewDecision.DENIED
-
-
-class _Offer(NamedTuple):
-    """An answer that the user can choose."""
-
-    decision: ReviewDecision
-    name: str
-    kind: str
-    """The kind of answer, in ACP's words: clients choose an icon by it."""
+_SPELLINGS: Final = {
+    ONCE: ("Allow", "allow_once"),
+    FOR_SESSION: ("Allow, and do not ask again in this session", "allow_always"),
+    WITH_RULE: ("Always allow what starts with `{words}`", "allow_always"),
+    NO: ("Reject", "reject_once"),
+}
+"""The names and kinds of answers, in ACP's words: clients choose an icon by the kind."""
 
 
 @frozen
@@ -75,20 +78,19 @@ class EditorQuestions:
     async def review(self, request: ApprovalRequest) -> Review:
         before, call = self._updates.question(request)
         self._send(before)
-        offers = _offers(request)
-        options = [
-            {"optionId": offer.decision.value, "name": offer.name, "kind": offer.kind}
-            for offer in offers
-        ]
-        answer = await self._ask(
-            "session/request_permission", toolCall=call, options=options
+        # A client cancels the turn instead of choosing to stop.
+        offered = [each for each in offered_answers(request) if each in _SPELLINGS]
+        response = await self._ask(
+            "session/request_permission",
+            toolCall=call,
+            options=[_option(answer, request) for answer in offered],
         )
-        decision = _decision(answer, offers)
+        answer = _answer(response, offered)
         if request.agent is not None:
-            is_allowed = decision in {_YES, _FOR_SESSION, _WITH_RULE}
-            update = self._updates.answered(call["toolCallId"], is_allowed=is_allowed)
+            call_id = call["toolCallId"]
+            update = self._updates.answered(call_id, is_allowed=answer.allows)
             self._send([update])
-        return Review(decision)
+        return answer.review()
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         can_show = self._client.has_urls
@@ -113,30 +115,21 @@ class EditorQuestions:
         return as_object(answer)
 
 
-def _offers(request: ApprovalRequest) -> list[_Offer]:
-    """The answers to a question, in the order in which they are shown."""
-    offers = [_Offer(_YES, "Allow", "allow_once")]
-    if request.can_last:
-        name = "Allow, and do not ask again in this session"
-        offers.append(_Offer(_FOR_SESSION, name, "allow_always"))
-    if request.prefix is not None:
-        words = printable(shlex.join(request.prefix))
-        name = f"Always allow what starts with `{words}`"
-        offers.append(_Offer(_WITH_RULE, name, "allow_always"))
-    offers.append(_Offer(_NO, "Reject", "reject_once"))
-    return offers
+def _option(answer: ApprovalAnswer, request: ApprovalRequest) -> dict[str, str]:
+    name, kind = _SPELLINGS[answer]
+    name = name.format(words=rule_words(request))
+    return {"optionId": answer.id, "name": name, "kind": kind}
 
 
-def _decision(answer: Mapping[str, Any], offers: Iterable[_Offer]) -> ReviewDecision:
-    """Read the client's answer. An answer that was not offered means no."""
-    match answer:
+def _answer(
+    response: Mapping[str, Any], offered: Sequence[ApprovalAnswer]
+) -> ApprovalAnswer:
+    """Read the client's response. An answer that was not offered means no."""
+    match response:
         case {"outcome": {"outcome": "selected", "optionId": option}}:
-            for offer in offers:
-                if offer.decision.value == option:
-                    return offer.decision
-            return _NO
+            return answer_by_id(option, offered)
         case {"outcome": {"outcome": "cancelled"}}:
             # A client that answers so cancels the turn.
-            return ReviewDecision.ABORT
+            return STOP
         case _:
-            return _NO
+            return NO

@@ -6,16 +6,26 @@ An unexpected answer means no.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from codex_py.app.approval_answers import (
+    FOR_SESSION,
+    NO,
+    ONCE,
+    STOP,
+    WITH_RULE,
+    ApprovalAnswer,
+    offered_answers,
+)
 from codex_py.app.json_rpc import JsonRpc, RpcError
 from codex_py.frontends.app_server.items import Fields, Notify, TurnFeed, milliseconds
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
 
-_DECISIONS: Final = {
-    "accept": ReviewDecision.APPROVED,
-    "acceptForSession": ReviewDecision.APPROVED_FOR_SESSION,
-    "cancel": ReviewDecision.ABORT,
+_SPELLINGS: Final = {
+    ONCE: "accept",
+    FOR_SESSION: "acceptForSession",
+    NO: "decline",
+    STOP: "cancel",
 }
 _WITH_RULE: Final = "acceptWithExecpolicyAmendment"
 
@@ -54,7 +64,7 @@ class Questions:
         }
         if request.kind == "patch":
             answer = await self._ask("item/fileChange/requestApproval", params)
-            return _review(answer.get("decision"), request, None)
+            return _review(answer.get("decision"), request)
         return await self._review_command(request, params)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
@@ -86,24 +96,17 @@ class Questions:
 
     async def _review_command(self, request: ApprovalRequest, params: Fields) -> Review:
         """Ask about a command. `params`: those that a patch has too."""
-        prefix = list(request.prefix) if request.prefix else None
-        rule = {"execpolicy_amendment": prefix} if prefix else None
-        decisions: list[Any] = ["accept"]
-        if request.can_last:
-            decisions.append("acceptForSession")
-        if rule:
-            decisions.append({_WITH_RULE: rule})
-        decisions += ["decline", "cancel"]
+        offered = offered_answers(request)
         more = {
             "command": request.summary,
             "cwd": str(request.cwd),
-            "proposedExecpolicyAmendment": prefix,
-            "availableDecisions": decisions,
+            "proposedExecpolicyAmendment": request.prefix or None,
+            "availableDecisions": [_spelled(each, request) for each in offered],
         }
         answer = await self._ask(
             "item/commandExecution/requestApproval", {**params, **more}
         )
-        return _review(answer.get("decision"), request, rule)
+        return _review(answer.get("decision"), request)
 
     async def _review_call(self, request: ApprovalRequest) -> Review:
         """Ask about a call of an MCP server as Codex does: with a form that has no fields."""
@@ -126,8 +129,8 @@ class Questions:
         decision = answer.get("action")
         persist = as_object(answer.get("_meta")).get("persist")
         if decision == "accept" and persist == "session":
-            decision = "acceptForSession"
-        return _review(decision, request, None)
+            decision = _SPELLINGS[FOR_SESSION]
+        return _review(decision, request)
 
     async def _ask(self, method: str, params: Fields) -> Fields:
         """Send a request. Returns the client's answer.
@@ -175,15 +178,19 @@ def _question(question: UserQuestion) -> Fields:
     }
 
 
-def _review(
-    decision: Any,
-    request: ApprovalRequest,
-    rule: Any,
-) -> Review:
-    """Read the client's decision. `rule`: the one that was offered with it; None if none was."""
-    if decision == "acceptForSession" and not request.can_last:
-        decision = "accept"
-    if rule is not None and decision == {_WITH_RULE: rule}:
-        return Review(ReviewDecision.APPROVED_WITH_RULE)
-    name = decision if isinstance(decision, str) else ""
-    return Review(_DECISIONS.get(name, ReviewDecision.DENIED))
+def _spelled(answer: ApprovalAnswer, request: ApprovalRequest) -> Any:
+    """The answer as Codex spells it. The one with a rule repeats the rule."""
+    if answer is WITH_RULE:
+        return {_WITH_RULE: {"execpolicy_amendment": list(request.prefix or ())}}
+    return _SPELLINGS[answer]
+
+
+def _review(decision: Any, request: ApprovalRequest) -> Review:
+    """Read the client's decision. An answer that was not offered means no."""
+    for answer in offered_answers(request):
+        if decision == _spelled(answer, request):
+            return answer.review()
+    if decision == _SPELLINGS[FOR_SESSION]:
+        # The yes cannot last, but it is one.
+        return ONCE.review()
+    return NO.review()

@@ -1,18 +1,25 @@
 """Sends notices about the work, and questions, to the MCP client that called."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import mcp_types as types
 from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
 
+from codex_py.app.approval_answers import (
+    FOR_SESSION,
+    NO,
+    ONCE,
+    STOP,
+    answer_by_id,
+)
 from codex_py.frontends.mcp_server.notices import (
     codex_event,
     progress_text,
     warning_text,
 )
-from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, Review
 from codex_py.protocol.events import Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
@@ -30,20 +37,25 @@ _TITLES = {
     "network": ("network-approval", "Allow a command to reach this host"),
 }
 """The kinds of questions: their names in Codex, and what is asked."""
+_SPELLINGS: Final = {
+    ONCE: "Yes",
+    FOR_SESSION: "Yes, and do not ask again for this",
+    NO: "No",
+}
+"""The answers of the form."""
 _DECISION = {
     "type": "object",
     "properties": {
         "decision": {
             "type": "string",
             "title": "Decision",
-            "enum": ["approved", "approved_for_session", "denied"],
-            "enumNames": ["Yes", "Yes, and do not ask again for this", "No"],
+            "enum": [answer.id for answer in _SPELLINGS],
+            "enumNames": list(_SPELLINGS.values()),
         }
     },
     "required": ["decision"],
 }
 """The schema of the form with which the user answers."""
-_ANSWERS = {"approved", "approved_for_session", "denied", "abort"}
 
 
 class Client:
@@ -145,7 +157,7 @@ class ClientCall:
     async def review(self, thread_id: str, request: ApprovalRequest) -> Review:
         """Ask the client's user. No answer counts as no."""
         if not self._client.can_be_asked:
-            return Review(ReviewDecision.DENIED, "there is nobody to ask")
+            return NO.review("there is nobody to ask")
         kind, title = _TITLES[request.kind]
         # Put the reason on one line: the model wrote it, and a line could pass for the command.
         said = " ".join((request.reason or "").split())
@@ -165,17 +177,13 @@ class ClientCall:
         try:
             answer = await self._client.ask(params)
         except MCPError as error:
-            return Review(
-                ReviewDecision.DENIED, f"the user could not be asked: {error.message}"
-            )
+            return NO.review(f"the user could not be asked: {error.message}")
         # Clients written for Codex answer without a form.
         chosen: Any = answer.get("decision")
         if answer.get("action") == "accept":
             form: dict[str, Any] = answer.get("content") or {}
             chosen = form.get("decision", chosen)
-        if str(chosen) not in _ANSWERS:
-            chosen = "denied"
-        return Review(ReviewDecision(chosen))
+        return answer_by_id(chosen, [*_SPELLINGS, STOP]).review()
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Pass on a question of the thread's MCP server, or of the model, to the user."""

@@ -1,16 +1,25 @@
 """Asks the user whether a call may run."""
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from prompt_toolkit.formatted_text import fragment_list_to_text
 from prompt_toolkit.utils import get_cwidth
 from rich.console import RenderableType
 from rich.text import Text
 
+from codex_py.app.approval_answers import (
+    FOR_SESSION,
+    NO,
+    ONCE,
+    STOP,
+    WITH_RULE,
+    ApprovalAnswer,
+    offered_answers,
+    rule_words,
+)
 from codex_py.app.views.command_script import script_of
 from codex_py.frontends.tui.cells.command import elsewhere
 from codex_py.frontends.tui.cells.layout import WHOLE, marked, one_line
@@ -34,19 +43,20 @@ from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, Review
 from codex_py.protocol.event_items import Change
 from codex_py.protocol.json_fields import json_or
 from codex_py.streams.plain_text import cut, plain
-from codex_py.streams.terminal import printable
 
 _KINDS: Final = {
-    "command": ("run the following command", "this command"),
-    "patch": ("make the following edits", "these files"),
-    "mcp": ("call the following tool", "this tool"),
-    "network": ("let a command reach the following host", "this host"),
+    "command": "run the following command",
+    "patch": "make the following edits",
+    "mcp": "call the following tool",
+    "network": "let a command reach the following host",
 }
-"""The question, and the subject of a yes for the session, by kind of request."""
+"""The question, by kind of request."""
+_KEYS: Final = {ONCE: "y", FOR_SESSION: "a", WITH_RULE: "p", NO: "f", STOP: "n"}
+"""The keys that choose an answer."""
 _HINT: Final = "{list.accept} or a key answers, Esc: no; text goes to your prompt"
 _LIKE_IT: Final = ", and what begins like it from now on"
 _REASON_ROWS: Final = 4
@@ -63,9 +73,6 @@ _MOST_PATCH: Final = 60
 """Rows. No screen shows more of a question."""
 _LONGEST_SHOWN: Final = 200_000
 """Characters of a command or a tool call that are shown."""
-
-_Answer: TypeAlias = ReviewDecision | None
-"""None: the user says no and wants to write what to do instead."""
 
 
 class TerminalApprover:
@@ -87,10 +94,10 @@ class TerminalApprover:
             answer = await self._panels.ask(
                 lambda: self._choice(request), about=about, agent=request.agent
             )
-            if answer is not None:
-                if answer not in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-                    self._transcript.print(_approved_cell(request, answer, theme.shell))
-                return Review(answer)
+            if answer.allows:
+                self._transcript.print(_approved_cell(request, answer, theme.shell))
+            if not answer.takes_feedback:
+                return answer.review()
             said = await self._panels.ask(
                 lambda: TextField(
                     [("bold", "What should be done instead?")], field=field
@@ -98,15 +105,15 @@ class TerminalApprover:
                 about="",
             )
             if said is not None:
-                return Review(ReviewDecision.DENIED, said or None)
+                return answer.review(said or None)
 
-    def _choice(self, request: ApprovalRequest) -> Choice[_Answer]:
+    def _choice(self, request: ApprovalRequest) -> Choice[ApprovalAnswer]:
         theme = self._screen.theme
         options = _options(request, self._screen.width, theme)
         return Choice(
             lambda room: self._question(request, room),
             options,
-            cancelled=ReviewDecision.ABORT,
+            cancelled=STOP,
             default=len(options) - 1,
             hint=_HINT,
             show_all=lambda: self._overlays.open(_pages(request, theme)),
@@ -147,7 +154,7 @@ class TerminalApprover:
 
     def _title(self, request: ApprovalRequest, mark: str) -> Fragments:
         """The row that asks, shortened to leave room for `mark` at its end."""
-        question = f"{_asker(request)}Would you like to {_KINDS[request.kind][0]}?"
+        question = f"{_asker(request)}Would you like to {_KINDS[request.kind]}?"
         asked = fit(question, self._width - len(mark))
         return [("bold", asked), ("class:quiet", mark)]
 
@@ -245,7 +252,7 @@ def _facts(
 
 
 def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
-    pages = Pages(f"What is to be decided: {_KINDS[request.kind][0]}")
+    pages = Pages(f"What is to be decided: {_KINDS[request.kind]}")
     pages.add(_body(request, replace(theme, cwd="")))
     for n, fact in enumerate(_facts(request, theme, whole=True)):
         pages.add(fact, space=n == 0)
@@ -303,18 +310,16 @@ def _summary(request: ApprovalRequest, own_shell: str) -> str:
 
 
 def _approved_cell(
-    request: ApprovalRequest, answer: ReviewDecision, own_shell: str
+    request: ApprovalRequest, answer: ApprovalAnswer, own_shell: str
 ) -> RenderableType:
     """The cell that says what the user approved, and for how long."""
-    match answer:
-        case ReviewDecision.APPROVED_FOR_SESSION:
-            how_long = " for this session"
-        case ReviewDecision.APPROVED_WITH_RULE if request.kind == "network":
+    how_long = ""
+    if answer is FOR_SESSION:
+        how_long = " for this session"
+    elif answer is WITH_RULE:
+        how_long = _LIKE_IT
+        if request.kind == "network":
             how_long = " from now on"
-        case ReviewDecision.APPROVED_WITH_RULE:
-            how_long = _LIKE_IT
-        case _:
-            how_long = ""
     match request.kind:
         case "command":
             script = one_line(script_of(request.summary, own_shell), 100)
@@ -332,40 +337,24 @@ def _approved_cell(
 
 def _options(
     request: ApprovalRequest, columns: int, theme: Theme
-) -> list[MenuOption[_Answer]]:
-    options = [MenuOption[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
-    if request.can_last:
-        these = _KINDS[request.kind][1]
-        label = f"Yes, and do not ask again for {these} in this session"
-        answer = ReviewDecision.APPROVED_FOR_SESSION
-        options.append(MenuOption[_Answer](label, answer, "a", lasts=True))
-    if request.prefix is not None:
-        always = _rule_option(request, request.prefix, theme)
+) -> list[MenuOption[ApprovalAnswer]]:
+    options: list[MenuOption[ApprovalAnswer]] = []
+    for answer in offered_answers(request):
+        option = _option(answer, request, theme)
         # Nobody should agree to words that are cut.
-        if get_cwidth(always.short) <= columns - _BESIDE_LABEL:
-            options.append(always)
-    options += [
-        MenuOption[_Answer]("No, and say what to do instead", None, "f"),
-        MenuOption[_Answer]("No, and stop here", ReviewDecision.ABORT, "n"),
-    ]
+        if get_cwidth(option.short) <= columns - _BESIDE_LABEL:
+            options.append(option)
     return options
 
 
-def _rule_option(
-    request: ApprovalRequest, prefix: Sequence[str], theme: Theme
-) -> MenuOption[_Answer]:
-    """The answer that allows, in any session, all that begins with the words of `prefix`."""
-    words = printable(shlex.join(prefix))
+def _option(
+    answer: ApprovalAnswer, request: ApprovalRequest, theme: Theme
+) -> MenuOption[ApprovalAnswer]:
+    label = answer.label(request)
+    short = ""
+    if answer is WITH_RULE:
+        short = f"Yes, always: `{rule_words(request)}`"
     if not theme.unicode:
-        words = escaped(words)
-    if request.kind == "network":
-        label = f"Yes, and allow `{words}` in any session"
-    else:
-        label = f"Yes, and do not ask again for commands that start with `{words}`, in any session"
-    return MenuOption[_Answer](
-        label,
-        ReviewDecision.APPROVED_WITH_RULE,
-        "p",
-        short=f"Yes, always: `{words}`",
-        lasts=True,
-    )
+        label = escaped(label)
+        short = escaped(short)
+    return MenuOption(label, answer, _KEYS[answer], short=short, lasts=answer.lasts)
