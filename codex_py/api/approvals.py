@@ -2,7 +2,8 @@
 
 A reviewer is an entry point of `codex_py.reviewers`, named as the value of `approvals_reviewer` that
 asks for it. It is called with the `SessionSetup`, and returns a `Feature` whose `wrap_approver` takes
-the place of the user.
+the place of the user. An approver may answer with a decision alone, which `as_review` makes a `Review`.
+`approval_data` gives an approval policy in the form of `config.toml`.
 """
 
 from codex_py.app.options import SessionSetup
@@ -12,6 +13,8 @@ from codex_py.protocol.approval import (
     Approver,
     Review,
     ReviewDecision,
+    approval_data,
+    as_review,
 )
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.frozen import frozen
@@ -26,5 +29,7 @@ __all__ = [
     "SessionSetup",
     "Thread",
     "TurnStart",
+    "approval_data",
+    "as_review",
     "frozen",
 ]

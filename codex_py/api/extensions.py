@@ -24,6 +24,7 @@ from codex_py.protocol.extension import (
     TurnStart,
     TurnStop,
 )
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note, UserPrompt
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "TurnStop",
     "UserPrompt",
     "Variable",
+    "frozen",
     "key",
     "rest",
     "table",

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from codex_py.config.check import dotted, problems
 from codex_py.config.declared.section import is_set
 from codex_py.config.declared.tools import InheritedVariable, McpServer
 from codex_py.config.edit import set_in_config
 from codex_py.errors import ConfigError
+from codex_py.protocol.addresses import url_problem
 from codex_py.protocol.frozen import frozen
 
 ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
@@ -225,21 +225,6 @@ def _check_kind(key: str, server: McpServer) -> None:
         problem = url_problem(server.url)
         if problem is not None:
             raise ConfigError(f"{key}.url {problem}")
-
-
-def url_problem(url: str) -> str | None:
-    """The reason why a server cannot have this URL, as a clause; None if it can."""
-    if not url.startswith(("http://", "https://")):
-        return f"must begin with http:// or https://, not {url!r}"
-    try:
-        parts = urlsplit(url)
-        # Accessing the port checks it.
-        is_complete = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_complete = False
-    if not is_complete or not url.isprintable() or " " in url:
-        return f"is no URL of a server: {url!r}"
-    return None
 
 
 def _variable(key: str, entry: str | InheritedVariable) -> str:

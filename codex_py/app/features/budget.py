@@ -19,7 +19,7 @@ from codex_py.app.features.budget_meters import (
     limit_reached,
     meters,
 )
-from codex_py.app.features.recovery import ModelChain
+from codex_py.app.features.recovery import model_in_use
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of, unknown_price
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
@@ -285,7 +285,7 @@ class _ThreadBudget:
         async def stream(
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            provider, name = self._model_in_use
+            provider, name = model_in_use(self._thread)
             settings = self._thread.settings
             max_output = None
             # The limit in the request is meant for the thread's own model.
@@ -310,7 +310,7 @@ class _ThreadBudget:
         """Tell the model once that a limit is near, and how much of the rollout budget is left."""
         notes: list[Note] = []
         if not self._is_warned:
-            near = self._budget.warning(self._ahead(), *self._model_in_use)
+            near = self._budget.warning(self._ahead(), *model_in_use(self._thread))
             if near is not None:
                 self._is_warned = True
                 notes.append(Note(_WRAP_UP.format(near)))
@@ -324,13 +324,6 @@ class _ThreadBudget:
                 notes.append(Note(_REMINDER.format(left_tokens)))
             self._reminders = len(due)
         return notes
-
-    @property
-    def _model_in_use(self) -> tuple[str, str]:
-        """The provider and the model of the next request: a fallback, if one has taken over."""
-        recovery = self._thread.feature(ModelChain)
-        assert recovery is not None
-        return recovery.in_use
 
     def _ahead(self) -> Sequence[Usage]:
         """Estimate the next three requests, if each grows as the last one did.

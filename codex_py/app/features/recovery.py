@@ -412,6 +412,16 @@ def _takes_images(link: _Link, settings: TurnSettings) -> bool:
     return link.refusals is None or link.refusals.takes_images
 
 
+def model_in_use(thread: Thread) -> tuple[str, str]:
+    """Return the provider and the model that get the next request of a thread.
+
+    They are those of a fallback, if one has taken over. Call it only once the session has started.
+    """
+    chain = thread.feature(ModelChain)
+    assert chain is not None
+    return chain.in_use
+
+
 def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:
     """Return a sentence if the request does not fit into the context window; else None."""
     tokens = prompt.estimated_tokens

@@ -8,9 +8,10 @@ from typing import Any, Final
 from codex_py.command_line.parser import CommandParser
 from codex_py.command_line.subcommand import command_config, command_parser, required
 from codex_py.config.config import Config
-from codex_py.config.mcp import SERVER_NAME, put_server, remove_server, url_problem
+from codex_py.config.mcp import SERVER_NAME, put_server, remove_server
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ConfigError, UsageError
+from codex_py.protocol.addresses import url_problem
 from codex_py.streams.standard import print_out
 from codex_py.streams.terminal import printable
 
