@@ -124,10 +124,6 @@ def _table(setup: SessionSetup) -> Sequence[Row | Place]:
         Row(settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
         # These are around all others: they see each call from its start to its end.
         Place.OUTERMOST,
-        Row(
-            settings.otel.has_exporter,
-            "codex_py.app.features.otel.feature:telemetry",
-        ),
         Row(options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
         # Around all features that may change files.
         Row(

@@ -1,9 +1,8 @@
-"""Declares the keys about hooks, features, the limits of a run, and what is exported. LIGHT."""
+"""Declares the keys about hooks, features, and the limits of a run. LIGHT."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from codex_py.config.declared.kinds import (
@@ -11,7 +10,6 @@ from codex_py.config.declared.kinds import (
     Limit,
     Positive,
     Price,
-    Secret,
 )
 from codex_py.config.declared.names import feature_names, hook_events
 from codex_py.config.declared.section import Section, key, no_effect, rest, table
@@ -169,93 +167,3 @@ class Gates(Section):
     fail_on: tuple[Literal["denied", "tool", "sandbox"], ...] | None = key(
         "Events that make a run fail."
     )
-
-
-class Tls(Section):
-    """`[otel.exporter.otlp-http.tls]`"""
-
-    ca_certificate: Path | None = key(
-        "A file with the certificates that may sign the collector's certificate.",
-        name="ca-certificate",
-    )
-    client_certificate: Path | None = key(
-        "The client certificate for the collector.", name="client-certificate"
-    )
-    client_private_key: Path | None = key(
-        "The private key of the client certificate.", name="client-private-key"
-    )
-
-
-class EventOtlp(Section):
-    """`[otel.exporter.otlp-http]`"""
-
-    endpoint: str | None = key("The address for events; nothing is appended to it.")
-    protocol: Literal["binary", "json"] | None = key("The encoding of events.")
-    headers: Mapping[str, Secret] = table("Headers of the requests.")
-    tls: Tls = table()
-
-
-class EventExporter(Section):
-    """`[otel.exporter]`"""
-
-    otlp_http: EventOtlp = table(name="otlp-http")
-    others: Mapping[str, Any] = rest("Other exporters, which are refused.")
-
-
-class SpanOtlp(Section):
-    """`[otel.trace_exporter.otlp-http]`"""
-
-    endpoint: str | None = key("The address for spans; nothing is appended to it.")
-    protocol: Literal["binary", "json"] | None = key("The encoding of spans.")
-    headers: Mapping[str, Secret] = table("Headers of the requests.")
-    tls: Tls = table()
-
-
-class SpanExporter(Section):
-    """`[otel.trace_exporter]`"""
-
-    otlp_http: SpanOtlp = table(name="otlp-http")
-    others: Mapping[str, Any] = rest("Other exporters, which are refused.")
-
-
-class MetricOtlp(Section):
-    """`[otel.metrics_exporter.otlp-http]`"""
-
-    endpoint: str | None = key("The address for metrics; nothing is appended to it.")
-    protocol: Literal["binary", "json"] | None = key("The encoding of metrics.")
-    headers: Mapping[str, Secret] = table("Headers of the requests.")
-    tls: Tls = table()
-
-
-class MetricExporter(Section):
-    """`[otel.metrics_exporter]`"""
-
-    otlp_http: MetricOtlp = table(name="otlp-http")
-    others: Mapping[str, Any] = rest("Other exporters, which are refused.")
-
-
-class Otel(Section):
-    """`[otel]`"""
-
-    environment: str | None = key(
-        "The attribute `env` of all that is exported (`dev`)."
-    )
-    log_user_prompt: bool | None = key("Export the text of prompts with events.")
-    log_tool_output: bool | None = key(
-        "Export the arguments and outputs of calls with events."
-    )
-    exporter: Literal["none", "statsig"] | EventExporter | None = key(
-        "The exporter of events."
-    )
-    trace_exporter: Literal["none", "statsig"] | SpanExporter | None = key(
-        "The exporter of spans."
-    )
-    metrics_exporter: Literal["none", "statsig"] | MetricExporter | None = key(
-        "The exporter of metrics."
-    )
-    others: Mapping[str, Any] = rest(harmless=())
-
-    @property
-    def has_exporter(self) -> bool:
-        exporters = (self.exporter, self.trace_exporter, self.metrics_exporter)
-        return any(exporter not in {None, "none"} for exporter in exporters)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from codex_py.config.declared.features import Budget, Features, Gates, Hooks, Otel
+from codex_py.config.declared.features import Budget, Features, Gates, Hooks
 from codex_py.config.declared.kinds import (
     Count,
     Limit,
@@ -331,7 +331,6 @@ class Settings(Section):
     )
     budget: Budget = table()
     gates: Gates = table()
-    otel: Otel = table(in_project=False)
     # Accepted, and mostly of no effect here.
     allow_symlinked_codex_home: bool | None = no_effect(False)
     include_apps_instructions: bool | None = no_effect(False)

@@ -1,7 +1,7 @@
 """`[otel]`, through the real program and with a collector that reads what is exported.
 
-Tests `app/features/otel/export.py`, `app/features/otel/feature.py`,
-`app/features/otel/settings.py` and `app/features/otel/spans.py`.
+Tests `extensions/otel/export.py`, `extensions/otel/keys.py`, `extensions/otel/settings.py`,
+`extensions/otel/spans.py` and `extensions/otel/table.py`.
 """
 
 import subprocess
@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.otel import feature
-from codex_py.config.declared.features import Otel
 from codex_py.errors import ConfigError
+from codex_py.extensions.otel import table
+from codex_py.extensions.otel.table import Otel
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
 from codex_py.version import __version__
 from tests.e2e.test_roles import Family, says
@@ -303,9 +303,9 @@ def test_a_wrong_exporter_stops_the_start(
 def test_without_the_packages_one_sentence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(feature, "find_spec", dict[str, object]().get)
+    monkeypatch.setattr(table, "find_spec", dict[str, object]().get)
     with pytest.raises(ConfigError, match=r"pip install 'codex-py-agent\[otel\]'"):
-        feature.require_packages()
+        table.require_packages()
 
 
 def test_only_an_exporter_turns_the_export_on() -> None:

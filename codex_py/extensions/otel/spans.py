@@ -17,32 +17,38 @@ from opentelemetry import context, trace
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from codex_py.app.features.otel.export import Exports
-from codex_py.app.features.otel.settings import exporters_of
-from codex_py.app.features.recovery import ModelChain
-from codex_py.app.options import SessionSetup
-from codex_py.errors import CodexError, ConfigError
-from codex_py.protocol.approval import (
+from codex_py.api.approvals import (
     ApprovalRequest,
     Approver,
     Review,
     approval_data,
     as_review,
 )
-from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.events import Event, TurnCompleted, TurnFailed
-from codex_py.protocol.extension import Extension, Feature, Thread, TurnStart
-from codex_py.protocol.frozen import frozen
-from codex_py.protocol.prompts import Note, UserPrompt
-from codex_py.protocol.stream import (
+from codex_py.api.calls import Dispatch, ToolOutput, ToolUse
+from codex_py.api.events import Event, TurnCompleted, TurnFailed
+from codex_py.api.extensions import (
+    CodexError,
+    ConfigError,
+    Extension,
+    Feature,
+    Note,
+    SessionSetup,
+    Thread,
+    TurnStart,
+    UserPrompt,
+    frozen,
+)
+from codex_py.api.models import (
     Completed,
     ModelStream,
     Prompt,
     ResponseEvent,
     Usage,
+    model_in_use,
 )
-from codex_py.protocol.tools import ToolOutput
-from codex_py.version import __version__
+from codex_py.api.program import __version__
+from codex_py.extensions.otel.export import Exports
+from codex_py.extensions.otel.settings import Exporter
 
 _NAME: Final = "codex-py"
 _W3C: Final = TraceContextTextMapPropagator()
@@ -69,20 +75,32 @@ _PROVIDERS: Final = {
 class Telemetry:
     """Reports a session and its subagents.
 
+    Args:
+        exporters: the destinations by the kind of signal.
+        environment: the attribute `env` of all data; None for `dev`.
+        log_prompt: report the texts of prompts.
+        log_output: report the arguments and outputs of calls.
+
     Raises:
         ConfigError: an exporter cannot be used.
     """
 
-    def __init__(self, setup: SessionSetup) -> None:
-        settings = setup.config.settings.otel
-        self.log_prompt = settings.log_user_prompt is True
-        self.log_output = settings.log_tool_output is True
+    def __init__(
+        self,
+        setup: SessionSetup,
+        *,
+        exporters: Mapping[str, Exporter],
+        environment: str | None,
+        log_prompt: bool,
+        log_output: bool,
+    ) -> None:
+        self.log_prompt = log_prompt
+        self.log_output = log_output
         resource = {
             "service.name": setup.options.originator,
             "service.version": __version__,
-            "env": "dev" if settings.environment is None else settings.environment,
+            "env": "dev" if environment is None else environment,
         }
-        exporters = dict(exporters_of(setup))
         try:
             self._exports = Exports(exporters, resource)
         except ValueError as error:
@@ -240,7 +258,7 @@ class _ThreadTelemetry:
         async def stream(
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            _, model = self._model_in_use
+            _, model = model_in_use(self._thread)
             span_only = {"gen_ai.request.stream": True}
             chat = self._begin(
                 "chat", model, span_only=span_only, kind=trace.SpanKind.CLIENT
@@ -338,7 +356,7 @@ class _ThreadTelemetry:
             attributes: attributes of the span and the metric.
             span_only: attributes that the metric does not have.
         """
-        provider, model = self._model_in_use
+        provider, model = model_in_use(self._thread)
         common = {
             "gen_ai.operation.name": name,
             "gen_ai.request.model": model,
@@ -373,13 +391,6 @@ class _ThreadTelemetry:
         name = operation.attributes["gen_ai.operation.name"]
         elapsed_s = time.monotonic() - operation.began
         self._shared.durations[name].record(elapsed_s, operation.attributes)
-
-    @property
-    def _model_in_use(self) -> tuple[str, str]:
-        """The provider and the model of the next request."""
-        recovery = self._thread.feature(ModelChain)
-        assert recovery is not None
-        return recovery.in_use
 
     def log(self, name: str, **attributes: Any) -> None:
         """Log an event below the current span. An attribute with the value None is left out."""

@@ -36,8 +36,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from codex_py.app.features.otel.settings import Exporter
-from codex_py.protocol.addresses import shown_url
+from codex_py.api.addresses import shown_url
+from codex_py.extensions.otel.settings import Exporter
 
 _END_S: Final = 1.0
 """The time that the end of a session waits for all its exporters together."""

@@ -4,23 +4,18 @@ An exporter is contacted only if the user or the administrator names it: no proj
 `[otel]`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
-from codex_py.app.options import SessionSetup
-from codex_py.config.declared.features import (
-    EventExporter,
+from codex_py.api.addresses import url_problem
+from codex_py.api.extensions import ConfigError, frozen
+from codex_py.api.tables import raw
+from codex_py.extensions.otel.keys import (
     EventOtlp,
-    MetricExporter,
+    ExporterSetting,
     MetricOtlp,
-    Otel,
-    SpanExporter,
     SpanOtlp,
 )
-from codex_py.config.declared.section import raw
-from codex_py.config.mcp import url_problem
-from codex_py.errors import ConfigError
-from codex_py.protocol.frozen import frozen
 
 _SIGNALS: Final = {
     "exporter": "logs",
@@ -35,10 +30,6 @@ _TLS: Final = {
 }
 """The keys of Codex, with the matching parameters of the exporters."""
 
-_Exporter: TypeAlias = (
-    Literal["none", "statsig"] | EventExporter | SpanExporter | MetricExporter
-)
-
 
 @frozen
 class Exporter:
@@ -52,31 +43,27 @@ class Exporter:
     """Paths of files, by the parameter of the SDK's exporters that takes each."""
 
 
-def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
+def exporters_of(
+    settings: Mapping[str, ExporterSetting | None], warn: Callable[[str], None]
+) -> Iterator[tuple[str, Exporter]]:
     """Yield the kind of signal and the exporter of each key that asks for an export.
+
+    Args:
+        settings: the values of the keys of `[otel]` with exporters.
 
     Raises:
         ConfigError: one of them cannot be used.
     """
-    for key, exporter in _configured(setup.config.settings.otel).items():
+    for key, exporter in settings.items():
         match exporter:
             case None | "none":
                 pass
             case "statsig":
-                setup.warn(
+                warn(
                     f"otel.{key}: nothing is exported: `statsig` is a service of Codex's own."
                 )
             case _:
                 yield _SIGNALS[key], _checked(key, exporter.otlp_http)
-
-
-def _configured(otel: Otel) -> Mapping[str, _Exporter | None]:
-    """Return the settings of all exporters by their keys."""
-    return {
-        "exporter": otel.exporter,
-        "trace_exporter": otel.trace_exporter,
-        "metrics_exporter": otel.metrics_exporter,
-    }
 
 
 def _checked(key: str, otlp: EventOtlp | SpanOtlp | MetricOtlp) -> Exporter:
