@@ -250,6 +250,7 @@ class ModelError(CodexError):
         concerns_part: True if the words are about a part of the request, such as an image, although
             the server calls the whole request too large. A request without that part may succeed.
         refused_tool: the name of the offered tool that the server does not accept.
+        quotes_request: True if the words quote the request, so nothing can be learned from them.
     """
 
     code = "model"
@@ -258,6 +259,7 @@ class ModelError(CodexError):
     may_be_too_long = False
     concerns_part = False
     refused_tool: str | None = None
+    quotes_request = False
 
     @property
     def is_too_long(self) -> bool:

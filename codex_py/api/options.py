@@ -15,7 +15,8 @@ from codex_py.app.session import TurnResult
 from codex_py.command_line.arguments import Arguments, option_words
 from codex_py.command_line.options import EXEC, SESSIONS, Options
 from codex_py.command_line.parser import OneOf, flag, option
-from codex_py.errors import CodexError, ConfigError, UsageError
+from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
+from codex_py.errors import CodexError, ConfigError, OptionError, UsageError
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import Extension, Feature, Place, Thread, TurnStop
 from codex_py.protocol.prompts import Note
@@ -31,15 +32,19 @@ __all__ = [
     "Feature",
     "Note",
     "OneOf",
+    "OptionError",
     "Options",
     "Place",
     "SessionOptions",
     "SessionSetup",
+    "SessionTarget",
     "Thread",
     "TurnResult",
     "TurnStop",
     "UsageError",
+    "exec_target",
     "flag",
     "option",
     "option_words",
+    "terminal_target",
 ]

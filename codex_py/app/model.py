@@ -46,8 +46,6 @@ _MISSPELT_AT_OPENAI: Final = 0.6
 """The same if OpenAI is asked, which has no model with a slash in its name."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
-_RECORD: Final = "codex_py.model.tape.transports:RecordingTransport"
-_REPLAY: Final = "codex_py.model.tape.transports:ReplayTransport"
 
 
 def configured_provider(
@@ -251,9 +249,8 @@ class ModelClients:
         setup = self._setup
         options = setup.options
         key: ProviderKey | None = None
-        # A tape needs no key, and none should be read for it.
-        is_offline = options.replay is not None or options.transport is not None
-        if not is_offline:
+        # Without the network no key is needed, and none should be read.
+        if options.transport is None:
             try:
                 key = provider_key(setup.config, provider, setup.environment)
             except ModelError as error:
@@ -343,8 +340,9 @@ def _wire(
     )
     if provider.profile.tools != "text":
         return wire
+    is_recording = getattr(options.transport, "is_recording", False)
     return load(TEXT_TOOLS)(
-        wire, session_id=session_id, maker=maker, replayed=_is_replayed(options)
+        wire, session_id=session_id, maker=maker, replayed=is_recording
     )
 
 
@@ -358,20 +356,10 @@ def _wire_class(wire_api: str) -> Callable[..., Wire]:
     return installed_wire(wire_api)
 
 
-def _is_replayed(options: SessionOptions) -> bool:
-    """True if the answers come from a tape."""
-    if options.transport is None:
-        return options.replay is not None
-    return isinstance(options.transport, load(_REPLAY))
-
-
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:
     """The transport that the options ask for; None for the network alone."""
     options = setup.options
-    if options.transport is not None:
+    if options.wrap_transport is None:
         return options.transport
-    if options.replay is not None:
-        return load(_REPLAY)(options.replay)
-    if options.record is not None:
-        return load(_RECORD)(http_transport(setup.environment), options.record)
-    return None
+    inner = options.transport or http_transport(setup.environment)
+    return options.wrap_transport(inner)

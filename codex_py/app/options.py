@@ -103,16 +103,15 @@ class SessionOptions:
     """Choices that replace those from the configuration and `add_dirs`."""
     add_dirs: tuple[Path, ...] = ()
     """Absolute paths of writable roots besides those of the configuration."""
-    record: Path | None = None
-    """Write the exchange with the model to this tape."""
     bundle: Callable[[Callable[[int], str]], None] | None = None
     """Called after each turn that ends well. It gets a function that returns the change bundle of the
     turn for an exit code; see `patch.bundle`."""
-    replay: Path | None = None
-    """Answer from this tape instead of the provider."""
     transport: Any = None
     """An `httpx.AsyncBaseTransport` to use instead of the network, without a key. None: the
-    network, or a tape."""
+    network. If its attribute `is_recording` is true, its answers were made for another session."""
+    wrap_transport: Callable[[Any], Any] | None = None
+    """Gets the transport of the requests to the model, and returns the one to use. None changes
+    nothing. Raises a `CodexError` if there can be no session."""
     stream_retries: int = 5
     """Retries of a stream that broke off or did not begin, unless the provider's settings give a
     number."""

@@ -192,9 +192,11 @@ def _require_taken(options: Any, target: str) -> None:
     name = _session_name(target)
     if name in options.commands:
         return
-    from codex_py.command_line.arguments import option_of  # 0 ms, it was loaded before
+    from codex_py.command_line.arguments import (
+        given_options,  # 0 ms, it was loaded before
+    )
 
-    given = ", ".join(option_of(each) for each in vars(cast("object", options)))
+    given = given_options(options)
     taking = " and ".join(f"`codex-py {each}`" for each in options.commands)
     raise UsageError(f"{given} is for {taking}")
 

@@ -278,8 +278,6 @@ class Arguments:
     ephemeral: Annotated[bool, flag("--ephemeral")] = False
     last: Annotated[bool, flag("--last")] = False
     all: Annotated[bool, flag("--all")] = False
-    record: Annotated[str | None, option("--record")] = None
-    replay: Annotated[str | None, option("--replay")] = None
     log: Annotated[str | None, option("--log")] = None
 
     # These options of Codex have no effect.
@@ -320,6 +318,12 @@ class Arguments:
         return tuple(Path(name).absolute() for name in names if name)
 
 
+def given_options(options: Any) -> str:
+    """Name the options of an extension that were given, for messages: `--record, --replay`."""
+    names = [word.partition("=")[0] for word in option_words(options)]
+    return ", ".join(dict.fromkeys(names))
+
+
 def option_words(options: Any, names: Collection[str] | None = None) -> list[str]:
     """Write the options that were given as words for another command line.
 
@@ -328,7 +332,7 @@ def option_words(options: Any, names: Collection[str] | None = None) -> list[str
         names: the fields to write. None: all of them.
     """
     words: list[str] = []
-    kind: Any = type(options)
+    kind: Any = options.__class__
     defaults = kind()
     for name, declared in get_type_hints(kind, include_extras=True).items():
         spellings = getattr(declared, "__metadata__", ())

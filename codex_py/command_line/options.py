@@ -36,6 +36,9 @@ class Options:
     is_repeated: ClassVar[bool] = True
     """False: the options are for this run alone. A run that continues it does not get them, nor do
     the attempts of a run that makes several."""
+    is_unattended: ClassVar[bool] = False
+    """True: the terminal shows one turn, without a composer and without a session file, and then
+    ends."""
     place: ClassVar[Place] = Place.OUTERMOST
     """The place of the feature among the others."""
 
@@ -60,7 +63,10 @@ class Options:
         return {}
 
     def session(self, options: SessionOptions) -> SessionOptions:
-        """Return the options with which the session is opened. `exec` and `review` call this."""
+        """Return the options with which the session is opened.
+
+        `exec`, `review` and the terminal call this, once for each session.
+        """
         return options
 
     def approver(self) -> Approver | None:

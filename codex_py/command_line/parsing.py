@@ -7,7 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_of
+from codex_py.command_line.arguments import (
+    OF_BEST_OF,
+    Arguments,
+    given_options,
+    option_of,
+)
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.errors import UsageError
 from codex_py.protocol.ids import is_thread_id
@@ -118,10 +123,6 @@ def _refuse_unknown_option(word: str) -> None:
 
 
 def _check_combinations(arguments: Arguments) -> None:
-    if arguments.record is not None and arguments.replay is not None:
-        raise UsageError(
-            "--record and --replay exclude each other: a replay asks no model"
-        )
     if arguments.with_changes and arguments.worktree is None:
         raise UsageError("--with-changes has no effect without --worktree")
 
@@ -137,10 +138,10 @@ def _check_best_of(arguments: Arguments) -> None:
         raise UsageError("--best-of is for new sessions of `codex-py exec`")
     if not arguments.best_of or arguments.jobs == 0:
         raise UsageError("--best-of and --jobs take whole numbers from 1")
-    files = arguments.record or arguments.replay or arguments.bundle
-    if files or arguments.worktree is not None:
-        raise UsageError(
-            "--best-of goes with none of --worktree, --record, --replay and --bundle"
-        )
+    if arguments.bundle or arguments.worktree is not None:
+        raise UsageError("--best-of goes with neither --worktree nor --bundle")
+    for options in arguments.of_extensions:
+        if not options.is_repeated:
+            raise UsageError(f"--best-of does not go with {given_options(options)}")
     if arguments.on_approval == "suspend":
         raise UsageError("--best-of goes with no approvals: nobody resumes an attempt")

@@ -23,7 +23,6 @@ _OF_EXEC = (
     "because",
     *GATES,
     "ephemeral",
-    "record",
 )
 """Options of `exec` that the terminal does not have. It refuses them rather than ignore them."""
 

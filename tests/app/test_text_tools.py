@@ -4,7 +4,6 @@ Tests `app/features/text_tools.py`.
 """
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from codex_py.core.session import Session
 from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
 from codex_py.testing.events import ev_created
 from tests.support.program import Workplace
-from tests.support.server import ScriptedServer
 from tests.support.text_calls import call_text, text_tag
 from tests.support.wires import AnyWire
 
@@ -186,13 +184,3 @@ def test_the_tag_stays_the_same_when_a_session_is_resumed_and_differs_from_anoth
     assert len(set(tags[:4])) == 1
     assert tags[4] != tags[0]
     assert re.fullmatch("tool_[0-9a-f]{8}", tags[0])
-
-
-def test_a_recorded_session_is_replayed_with_the_tag_of_the_recording(
-    place: Workplace, tmp_path: Path
-) -> None:
-    tape = tmp_path / "tape"
-    with ScriptedServer([calls("echo one >> log"), DONE], text_tools=True) as server:
-        assert place.run(server, "--record", str(tape), "go").code == 0
-    assert place.rerun("--replay", str(tape), "go").messages == ["done"]
-    assert (place.cwd / "log").read_text(encoding="utf-8") == "one\none\n"

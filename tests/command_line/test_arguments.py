@@ -381,7 +381,7 @@ def test_a_mistyped_option_is_suggested(typed: str, meant: str) -> None:
     assert str(caught.value) == f"unknown option {typed}. Did you mean {meant}?"
 
 
-@pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"], ["--record", "x"]])
+@pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"]])
 def test_the_terminal_refuses_options_that_it_would_ignore(argv: list[str]) -> None:
     with pytest.raises(UsageError, match=r"^--[a-z]+ needs `codex-py exec`$"):
         terminal_target(parse_arguments(argv))
@@ -408,12 +408,6 @@ def test_help_names_every_option_and_no_other() -> None:
 @pytest.mark.parametrize("word", ["", *(command.names[0] for command in COMMANDS)])
 def test_help_fits_a_terminal(word: str) -> None:
     assert max(map(len, help_text(word).splitlines())) <= 80
-
-
-def test_a_replay_cannot_be_recorded() -> None:
-    with pytest.raises(UsageError, match="exclude each other") as caught:
-        parse_arguments(["exec", "--record", "a.tape", "--replay", "b.tape", "go"])
-    assert caught.value.exit_code == 2
 
 
 def test_an_absent_feature_need_not_be_switched_off() -> None:

@@ -568,7 +568,7 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
         (
             ("--best-of", "2", "--worktree"),
             2,
-            "--best-of goes with none of --worktree, --record, --replay and --bundle",
+            "--best-of goes with neither --worktree nor --bundle",
         ),
         (
             ("--best-of", "2", "--vary", "foo=1,2"),

@@ -43,8 +43,7 @@ class Refusals:
             prompt: the failed request, unchanged.
             may_write_calls: calls may be written as text instead.
         """
-        if error.code == "tape":
-            # The error of a tape quotes the request.
+        if error.quotes_request:
             return None
         if _is_about_reasoning(error):
             return self._leave_out_reasoning(prompt)

@@ -265,8 +265,6 @@ class ExecRun:
             needs_own_worktree=program.needs_own_worktree,
             choices=choices,
             add_dirs=program.add_dirs,
-            record=_absolute(arguments.record),
-            replay=_absolute(arguments.replay),
             bundle=self._keep_bundle if self._bundle_file else None,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
@@ -299,12 +297,6 @@ def _step_summary(program: ExecProgram) -> events.EventSink | None:
     from codex_py.frontends.exec.step_summary import StepSummary  # 2 ms
 
     return StepSummary(Path(path), program.warn)
-
-
-def _absolute(path: str | None) -> Path | None:
-    if not path:
-        return None
-    return Path(path).absolute()
 
 
 def _collect_garbage() -> None:

@@ -95,8 +95,7 @@ class Conversation:
         return SessionOptions(
             source="cli",
             originator="codex-tui",
-            ephemeral=self._ui.launch.replay is not None,
-            replay=self._ui.launch.replay,
+            ephemeral=self._ui.launch.is_unattended,
             choices=None if self.session is None else self.session.settings.choices,
             add_dirs=self._ui.launch.add_dirs,
             stream_retries=_STREAM_RETRIES,
@@ -209,15 +208,17 @@ class Conversation:
 
     async def _replace(self, options: SessionOptions) -> bool:
         """Open a session, and close the one before. False if it cannot be opened, which is shown."""
-        opening = open_session(
-            self.config,
-            options,
-            self.monitor,
-            environment=self._ui.environment,
-            approver=self._approver,
-            elicitor=self._elicitor,
-        )
         try:
+            for each in self._ui.launch.of_extensions:
+                options = each.session(options)
+            opening = open_session(
+                self.config,
+                options,
+                self.monitor,
+                environment=self._ui.environment,
+                approver=self._approver,
+                elicitor=self._elicitor,
+            )
             async with AsyncExitStack() as stack:
                 session = await stack.enter_async_context(opening)
                 await self._close_session()
@@ -442,7 +443,7 @@ class Conversation:
         self.monitor.work_ended()
         if is_complete:
             self._offer_next_step()
-        if self._ui.launch.replay is not None:
+        if self._ui.launch.is_unattended:
             self._ui.leaving.leave(0 if is_complete else 1)
         if not self._ui.leaving.is_under_way:
             self._ui.start(self._find_branch())

@@ -89,7 +89,7 @@ def program_keys(ui: TerminalUI) -> KeyBindings:
     keys = KeyBindings()
     bind(keys, "c-z", lambda _: ui.start(ui.screen.suspend()))
     bind(keys, code("global.clear_terminal"), lambda _: ui.screen.scroll_away())
-    if ui.launch.replay is not None:
+    if ui.launch.is_unattended:
         bind(keys, "c-c", lambda _: ui.leaving.leave(130))
         return keys
     composing = Condition(lambda: ui.panels.top is None)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from codex_py.app.options import MakesFeature
 from codex_py.command_line.target import SessionTarget
 from codex_py.config.config import Config
 from codex_py.frontends.tui.theme import Theme
@@ -30,7 +30,7 @@ class Launch:
     """Begin in Plan mode."""
     images: tuple[Path, ...] = ()
     """Images of the first prompt; absolute."""
-    of_extensions: Sequence[MakesFeature] = ()
-    """Options of extensions, which make their features."""
-    replay: Path | None = None
-    """A tape. The terminal shows the turn on it, without a composer, and then ends."""
+    of_extensions: Sequence[Any] = ()
+    """Options of extensions, as in `Arguments`. They take part in each session."""
+    is_unattended: bool = False
+    """Show one turn, without a composer, and then end."""

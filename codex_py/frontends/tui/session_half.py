@@ -235,7 +235,7 @@ class SessionHalf:
             await settle_hooks(self._context)
             config = conversation.config
             problem = missing_key(config, launch.environment)
-            if problem is not None and launch.replay is None:
+            if problem is not None and not launch.is_unattended:
                 await self._without_key(problem, config)
             options = await self._options()
         except CodexError as error:
@@ -365,8 +365,8 @@ class SessionHalf:
         if scripts:
             ended = f"\nCommands that were ended: {'; '.join(scripts)}\n"
         session = self._conversation.session
-        is_replay = self._ui.launch.replay is not None
-        if session is None or not session.has_begun or is_replay:
+        is_unattended = self._ui.launch.is_unattended
+        if session is None or not session.has_begun or is_unattended:
             return ended
         used = Usage()
         if "used-tokens" in self._ui.status.known:

@@ -241,7 +241,7 @@ class SessionMonitor:
         self._status.agents = 0
         self._has_failed = False
         self.refresh()
-        if self._ui.launch.replay is None:
+        if not self._ui.launch.is_unattended:
             self._greet(session)
         self.said = []
         try:

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_session_config
@@ -12,7 +11,6 @@ from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import require_images, terminal_target
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
-from codex_py.errors import UsageError
 from codex_py.frontends.tui.first_frame import FirstFrame
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.theme import own_styles, terminal_theme
@@ -39,14 +37,10 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     if target.resume is not None:
         require_session(config.home, target.resume)
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
-    if arguments.replay and target.prompt is None:
-        raise UsageError("--replay needs the prompt that was recorded")
     tui = config.settings.tui
     own = own_styles(config.home / "codex-py" / "theme.toml")
     theme = terminal_theme(environment, tui.theme, cwd=str(config.cwd), own=own)
-    replay = None
-    if arguments.replay:
-        replay = Path(arguments.replay).absolute()
+    is_unattended = any(each.is_unattended for each in arguments.of_extensions)
     launch = Launch(
         config,
         theme,
@@ -58,8 +52,8 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         bypass_hook_trust=arguments.bypass_hook_trust,
         plan=arguments.plan,
         images=arguments.images,
-        replay=replay,
         of_extensions=arguments.of_extensions,
+        is_unattended=is_unattended,
     )
     frame = FirstFrame()
     try:
@@ -67,7 +61,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         # that the frame blocks.
         is_in_worktree = config.cwd.is_relative_to(worktrees_folder(config.home))
         needs_worktree = arguments.worktree is not None or is_in_worktree
-        if replay is None and not needs_worktree:
+        if not is_unattended and not needs_worktree:
             frame.draw(theme, config.cwd, vi=tui.vim_mode_default is True)
         from codex_py.frontends.tui.terminal_run import (
             run,  # 100 ms: prompt-toolkit and asyncio

@@ -138,13 +138,13 @@ def _session_half() -> Callable[[TerminalUI], SessionInterface]:
 def _layout(ui: TerminalUI) -> layout.AnyContainer:
     """The page, in whose body a panel or the composer is; a panel may cover it."""
     panels = ui.panels
-    if ui.launch.replay is None:
-        composer = composer_window(ui.composer, ui.screen, composer_keys(ui.composer))
-    else:
+    if ui.launch.is_unattended:
         # This has the focus between questions; text typed there does not hold up a question.
         buffer = ui.composer.buffer
         buffer.on_text_changed += Buffer.reset
         composer = layout.Window(layout.BufferControl(buffer), height=0)
+    else:
+        composer = composer_window(ui.composer, ui.screen, composer_keys(ui.composer))
     body = layout.DynamicContainer(lambda: panels.top or composer)
     page = Page(body, lambda: live_rows(ui), lambda: rows_below(ui))
 

@@ -17,7 +17,6 @@ HELLO = [*ev_message("Hello."), ev_completed()]
 AGAIN = [*ev_message("Again."), ev_completed()]
 QUESTION = "Hooks need review"
 ASKED = "1. Review hooks"
-_CAN_ASK = "tools.experimental_request_user_input.enabled"
 
 
 def write_hooks(path: Path, *commands: str) -> Path:
@@ -325,21 +324,3 @@ def test_a_hook_that_takes_long_is_named_until_it_ends(
         Path(f"{go}1").touch()
         program.wait_for("Hello.")
         assert "hook: " not in program.text
-
-
-def test_a_question_before_a_replay_is_answered(
-    start: Start, place: Workplace, tmp_path: Path
-) -> None:
-    tape = tmp_path / "hello.tape"
-    with ScriptedServer([HELLO]) as server:
-        assert place.run(server, "--record", str(tape), "go").code == 0
-        write_hooks(place.home / "hooks.json", "exit 2")
-        as_exec = ("-s", "danger-full-access", "-a", "never", "-c", f"{_CAN_ASK}=false")
-        program = start(server, *as_exec, "--replay", str(tape), "go")
-        program.wait_for(ASKED)
-        program.type("a draft")
-        program.wait_until(lambda: ASKED not in program.text)
-        program.wait_for(ASKED)
-        program.type("3")
-        program.wait_for("Hello.")
-        assert program.wait() == 0

@@ -23,16 +23,15 @@ from typing import Any, Final, cast
 
 import httpx
 
-from codex_py.errors import ModelError, OptionError
-from codex_py.filesystem.private import open_emptied
-from codex_py.filesystem.reading import read_whole
-from codex_py.model.tape.match import (
+from codex_py.api.files import open_emptied, read_whole
+from codex_py.api.models import ModelError
+from codex_py.api.options import OptionError
+from codex_py.extensions.tape.match import (
     first_difference,
     moved,
     normalised,
     working_directory,
 )
-from codex_py.protocol.json_fields import as_object
 
 _VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 30
@@ -43,6 +42,7 @@ class TapeMismatch(ModelError):
     """A request differs from the recorded one. It is never retried."""
 
     code = "tape"
+    quotes_request = True
 
 
 class RecordingTransport(httpx.AsyncBaseTransport):
@@ -165,6 +165,8 @@ class ReplayTransport(httpx.AsyncBaseTransport):
     working directory of the recording is replaced by the request's.
     """
 
+    is_recording = True
+
     def __init__(self, path: Path) -> None:
         """Read the tape.
 
@@ -262,7 +264,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
                 f"{path}, line {number}: not valid JSON: {error}"
             ) from error
         if number == 1:
-            if as_object(data).get("tape") != _VERSION:
+            if not _is_head(data):
                 raise OptionError(
                     f'{path}, line 1: no tape begins like this; {{"tape": 1}} does'
                 )
@@ -284,6 +286,14 @@ def _lines(path: Path) -> list[str]:
         ) from error
     except UnicodeDecodeError as error:
         raise OptionError(f"{path}: the tape is not UTF-8") from error
+
+
+def _is_head(data: Any) -> bool:
+    match data:
+        case {"tape": int(version)}:
+            return version == _VERSION
+        case _:
+            return False
 
 
 def _is_exchange(data: Any) -> bool:

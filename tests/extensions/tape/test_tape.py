@@ -1,4 +1,4 @@
-"""Tests `model/tape/transports.py`."""
+"""Tests `extensions/tape/transports.py`."""
 
 import asyncio
 import json
@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from codex_py.errors import ConfigError, ExitCode
-from codex_py.http.transport import http_client
-from codex_py.model.tape.transports import (
+from codex_py.extensions.tape.transports import (
     RecordingTransport,
     ReplayTransport,
     TapeMismatch,
 )
+from codex_py.http.transport import http_client
 
 URL = "http://model.example/v1/responses?key=secret"
 Handler = Callable[[httpx.Request], httpx.Response]

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.model.tape.match import first_difference, normalised
+from codex_py.extensions.tape.match import first_difference, normalised
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from codex_py.protocol.json_fields import as_object
-
 _VOLATILE_KEYS = {"prompt_cache_key", "client_metadata"}
 
 _UUID = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
@@ -133,7 +131,7 @@ def _parts(value: Any, path: str) -> dict[str, Any]:
     if isinstance(value, list):
         return {f"{path}[{n}]": part for n, part in enumerate(cast("list[Any]", value))}
     prefix = f"{path}." if path else ""
-    return {f"{prefix}{key}": part for key, part in as_object(value).items()}
+    return {f"{prefix}{key}": part for key, part in value.items()}
 
 
 def _in_texts(
