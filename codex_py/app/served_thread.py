@@ -151,6 +151,7 @@ class ServedThread(HostedSession, ABC):
 
     Args:
         options: the options of the first opening.
+        environment: the variables for the configuration, the key and commands.
         turn_ended: called when a turn has ended, for instance `ServedThreads.close_idle`.
 
     Attributes:
@@ -174,7 +175,7 @@ class ServedThread(HostedSession, ABC):
         self.elicitor: Elicitor | None = None
         self.thread_id = ""
         self.lock = asyncio.Lock()
-        self._environment = environment
+        self.environment = environment
         self._turn_ended = turn_ended
         self._turns: list[ServedTurn[Any]] = []
         """The turns that have not ended. The first one runs."""
@@ -221,7 +222,7 @@ class ServedThread(HostedSession, ABC):
             self.configuration(),
             self.options,
             self._take,
-            environment=self._environment,
+            environment=self.environment,
             approver=self.approver,
             elicitor=self.elicitor,
         )
