@@ -314,7 +314,7 @@ def manual_page() -> str:
     for point in registry.own_points(registry.COMMANDS):
         added = package_command(point.name)
         if added is not None and "." not in point.name:
-            out += [f".SH CODEX-PY {point.name.upper()}", *_roff(added.help)]
+            out += [f".SH CODEX-PY {point.name.upper()}", *_roff(added.help_text())]
     return "\n".join((*out, ""))
 
 

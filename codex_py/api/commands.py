@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from codex_py.command_line.parser import OneOf, flag, option
+from codex_py.command_line.parser import OneOf, flag, option, suggestion
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import print_json, print_out, print_table, tell
@@ -31,6 +31,7 @@ __all__ = [
     "print_json",
     "print_out",
     "print_table",
+    "suggestion",
     "tell",
 ]
 
@@ -49,7 +50,8 @@ class Command:
     the group."""
     options: type[Any] | None = None
     """A class whose fields declare the options in their annotations:
-    `loud: Annotated[bool, flag("--loud")] = False`. `option()` without a name is a word."""
+    `loud: Annotated[bool, flag("--loud")] = False`. `option()` without a name is a word. A field
+    `literal_words: tuple[str, ...] = ()` gets the words after `--`."""
     members: Mapping[str, "Command"] = MappingProxyType({})
     """The commands of a group by name, for `codex-py NAME MEMBER`."""
 

@@ -1,10 +1,24 @@
-"""Files that an extension reads and writes, in a project that other programs can change.
+"""Files that an extension reads and writes, in folders that other programs can change.
 
 `read_whole` refuses what is no ordinary file, such as a pipe, and a file that is too large.
-`open_emptied` opens a file that its owner alone can read, and follows no link.
+`open_emptied` opens a file that its owner alone can read, and follows no link; `make_private` makes
+such a folder. `written_whole` replaces a file at once, or not at all. `lock` holds the lock of an open
+file or folder. `decode_text` reads the bytes of any text file, and raises `NotText`. `denials_of`
+finds the files that the configuration denies.
 """
 
-from codex_py.filesystem.private import open_emptied
+from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.private import lock, make_private, open_emptied, written_whole
 from codex_py.filesystem.reading import read_whole
+from codex_py.filesystem.texts import NotText, decode_text
 
-__all__ = ["open_emptied", "read_whole"]
+__all__ = [
+    "NotText",
+    "decode_text",
+    "denials_of",
+    "lock",
+    "make_private",
+    "open_emptied",
+    "read_whole",
+    "written_whole",
+]

@@ -12,9 +12,14 @@ else. An option of the program itself cannot be replaced.
 
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session import TurnResult
-from codex_py.command_line.arguments import Arguments, option_words
+from codex_py.command_line.arguments import (
+    Arguments,
+    option_words,
+    unshared_options,
+)
 from codex_py.command_line.options import EXEC, SESSIONS, Options
 from codex_py.command_line.parser import OneOf, flag, option
+from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import CodexError, ConfigError, OptionError, UsageError
 from codex_py.protocol.approval import Approver
@@ -46,5 +51,7 @@ __all__ = [
     "flag",
     "option",
     "option_words",
+    "parse_arguments",
     "terminal_target",
+    "unshared_options",
 ]

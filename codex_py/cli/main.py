@@ -152,10 +152,10 @@ def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
     if tuple(words[:2]) in {("exec", "review"), ("e", "review")}:
         word = "review"
     command = find_command(word)
-    if command is None:
+    if command is None and not _is_of_extension(word):
         _require_prompt(words, literal_words)
         return f"codex_py.{TERMINAL}"
-    if command.own_options:
+    if command is None or command.own_options:
         raise UsageError(
             f"`{word}` takes its own options, behind its name: codex-py help {word}"
         )

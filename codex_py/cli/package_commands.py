@@ -65,9 +65,9 @@ def run_package_command(
         return command.run(words, environment)
     try:
         options = parse_options(command.options, words)
+        return command.run(options, environment)
     except HelpRequested:
         return _print_help(command)
-    return command.run(options, environment)
 
 
 def _print_help(command: Command) -> int:

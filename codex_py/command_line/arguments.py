@@ -130,6 +130,13 @@ Overrides: TypeAlias = Annotated[
 ReviewFormat: TypeAlias = Literal["text", "json", "sarif", "junit", "github"]
 
 
+_OF_ONE_RUN = (
+    "output_last_message",
+    "bundle",
+    "worktree",
+    "best_of",
+)
+"""Options with the place or a file of one run."""
 _OTHER_COMMANDS = ("review", "acp", "app-server", "mcp-server")
 """The commands with sessions besides `exec` and the terminal."""
 
@@ -322,6 +329,14 @@ def given_options(options: Any) -> str:
     """Name the options of an extension that were given, for messages: `--record, --replay`."""
     names = [word.partition("=")[0] for word in option_words(options)]
     return ", ".join(dict.fromkeys(names))
+
+
+def unshared_options(arguments: Arguments) -> list[str]:
+    """List the options that several runs side by side cannot share, because they are for one."""
+    names = [name for name in _OF_ONE_RUN if getattr(arguments, name) is not None]
+    found = [option_of(name) for name in names]
+    for_one = [each for each in arguments.of_extensions if not each.is_repeated]
+    return [*found, *map(given_options, for_one)]
 
 
 def option_words(options: Any, names: Collection[str] | None = None) -> list[str]:

@@ -34,8 +34,8 @@ class Options:
     """True: also `exec`, which has no user to ask, asks for approvals. Otherwise its policy is
     `never`."""
     is_repeated: ClassVar[bool] = True
-    """False: the options are for this run alone. A run that continues it does not get them, nor do
-    the attempts of a run that makes several."""
+    """False: the options are for this run alone, for instance because they name a file that it
+    writes. A run that continues it does not get them, nor do several runs side by side."""
     is_unattended: ClassVar[bool] = False
     """True: the terminal shows one turn, without a composer and without a session file, and then
     ends."""

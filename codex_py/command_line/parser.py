@@ -210,11 +210,20 @@ def given(found: argparse.Namespace) -> dict[str, Any]:
 def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
     """Parse a command line into the class that declares its options.
 
+    If the class has a field `literal_words`, that field gets the words after `--`.
+
     Raises:
         UsageError: the command line has a mistake.
         HelpRequested: `--help` is among the options.
     """
-    return kind(**given(CommandParser(kind).parse_args(list(argv))))
+    words = list(argv)
+    values: dict[str, Any] = {}
+    if "literal_words" in get_type_hints(kind):
+        end = words.index("--") if "--" in words else len(words)
+        values["literal_words"] = tuple(words[end + 1 :])
+        words = words[:end]
+    values |= given(CommandParser(kind).parse_args(words))
+    return kind(**values)
 
 
 class OneOf:

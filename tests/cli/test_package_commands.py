@@ -304,3 +304,53 @@ def test_words_that_begin_with_a_member_name_its_group(run: Run) -> None:
     assert err == (
         "Error: put quotes around the prompt, or write `codex-py sessions count`\n"
     )
+
+
+LITERAL_MODULE = """
+from typing import Annotated
+
+from codex_py.api.commands import Command, frozen, option, print_out
+from codex_py.api.options import parse_arguments
+
+@frozen
+class Options:
+    words: Annotated[str | None, option()] = None
+    literal_words: tuple[str, ...] = ()
+
+def run(options, environment):
+    arguments = parse_arguments(options.literal_words)
+    return print_out(f"{options.words} {arguments.model}\\n")
+
+command = Command(run, "The help.\\n", Options)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["one", "--", "-m", "x"], (0, "one x\n", "")),
+        (["one"], (0, "one None\n", "")),
+        (["--", "--help"], (0, "The help.\n", "")),
+    ],
+)
+def test_the_words_behind_two_dashes_may_be_options_of_another_command(
+    packages: Path, run: Run, words: list[str], expected: tuple[int, str, str]
+) -> None:
+    install_package(
+        packages,
+        "codex_py_literal",
+        LITERAL_MODULE,
+        {GROUP: {"literal": "codex_py_literal:command"}},
+    )
+    assert run("literal", *words) == expected
+
+
+def test_the_name_of_a_command_does_not_come_behind_options(
+    documented: Path, run: Run
+) -> None:
+    assert run("--json", "count-words", "x") == (
+        2,
+        "",
+        "Error: `count-words` takes its own options, behind its name: codex-py help"
+        " count-words\n",
+    )

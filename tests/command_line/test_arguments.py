@@ -13,7 +13,7 @@ import pytest
 
 from codex_py.cli.commands import COMMANDS, find_command, help_text
 from codex_py.command_line import arguments as arguments_module
-from codex_py.command_line.arguments import Arguments, option_words
+from codex_py.command_line.arguments import Arguments, option_words, unshared_options
 from codex_py.command_line.extension_options import session_parser
 from codex_py.command_line.options import Options
 from codex_py.command_line.parser import CommandParser, flag, option
@@ -452,6 +452,23 @@ def test_options_of_an_extension_are_words_again() -> None:
     ]
     assert option_words(options, {"loud"}) == ["--loud"]
     assert option_words(ShoutOptions()) == []
+
+
+class FileOptions(Options):
+    is_repeated = False
+
+    words_file: Annotated[str | None, option("--words-file")] = None
+
+
+def test_options_for_one_run_are_named() -> None:
+    arguments = parse_arguments(["exec", "--bundle", "b", "--model", "m", "-o", "x"])
+    options = (ShoutOptions(loud=True), FileOptions(words_file="w"))
+    arguments = dataclasses.replace(arguments, of_extensions=options)
+    assert unshared_options(arguments) == [
+        "--output-last-message",
+        "--bundle",
+        "--words-file",
+    ]
 
 
 @pytest.mark.parametrize(
