@@ -46,7 +46,7 @@ LOADED_BY_NAME = {
     # Packages that need not be installed.
     *(
         ("config.mcp_logins", "import_module"),
-        ("commands.batch.ray_engine", "import_module"),
+        ("extensions.batch.ray_engine", "import_module"),
         # Extensions, which nothing names.
         ("registry", "import_module"),
     ),

@@ -59,7 +59,6 @@ COMMANDS = (
         own_options=False,
     ),
     Command("review", "frontends.exec.review", own_options=False),
-    Command("batch", "commands.batch.batch_command"),
     Command("apply, a", "commands.apply.apply_command"),
     Command("undo", "commands.undo"),
     Command("redo", "commands.undo"),

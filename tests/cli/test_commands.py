@@ -1,15 +1,22 @@
-"""Also tests `command_line/subcommand.py`."""
+"""The table of commands, and those that the folders of `codex_py/extensions` add to it.
+
+Also tests `command_line/subcommand.py`.
+"""
 
 import re
 from collections.abc import Iterator
 
 import pytest
 
+from codex_py.api.commands import Command as AddedCommand
 from codex_py.app.loading import load
 from codex_py.cli.commands import COMMANDS, Command, help_text
 from codex_py.cli.main import run
+from codex_py.cli.package_commands import package_command
 from codex_py.command_line.parser import CommandParser, HelpRequested
 from codex_py.errors import UsageError
+from codex_py.registry import COMMANDS as EXTENSION_COMMANDS
+from codex_py.registry import own_points
 
 TARGETS = sorted(
     {
@@ -24,6 +31,8 @@ WORDS = [
     for row in COMMANDS
     for member in ([[m] for m in row.members] or [[]])
 ]
+ADDED = [point.name for point in own_points(EXTENSION_COMMANDS)]
+"""The commands of the folders, and the members that they add to groups: `GROUP.MEMBER`."""
 OF_ALL = {
     "-h",
     "--help",
@@ -48,7 +57,8 @@ def test_the_list_of_commands_has_every_command_in_the_order_of_the_table() -> N
     assert listed is not None
     calls = [line.split("  ")[1] for line in listed[1].splitlines()]
     assert [re.match(r"[a-z-]+(, [a-z]+)*", call)[0] for call in calls] == [  # pyright: ignore[reportOptionalSubscript]
-        row.called for row in COMMANDS
+        *(row.called for row in COMMANDS),
+        *(name for name in ADDED if "." not in name),
     ]
 
 
@@ -83,7 +93,49 @@ def test_the_help_names_every_option_and_no_other(row: Command) -> None:
     assert accepted - named - OF_ALL - REFUSED == set()
 
 
+@pytest.mark.parametrize("name", [name for name in ADDED if "." not in name])
+def test_the_help_of_an_added_command_names_its_options_and_no_other(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run([name, "--help"], {}) == 0
+    assert f"\n  {name} " in help_text("")
+    named = set(_options(capfd.readouterr().out))
+    parsers = list(_parsers_of(_added(name)))
+    accepted = {
+        option for parser in parsers for option in _options(parser.format_help())
+    }
+    assert named - accepted == set()
+    assert accepted - named - OF_ALL == set()
+
+
+@pytest.mark.parametrize("name", [name for name in ADDED if "." in name])
+def test_an_added_member_without_a_help_stands_in_that_of_its_group(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    group, _, member = name.partition(".")
+    assert run([group, member, "--help"], {}) == 0
+    text = _added(name).help_text() or help_text(group)
+    assert capfd.readouterr() == (text, "")
+    assert f"\n  {member} " in help_text(group)
+
+
+def _added(name: str) -> AddedCommand:
+    command = package_command(name)
+    assert command is not None
+    return command
+
+
+def _parsers_of(command: AddedCommand) -> Iterator[CommandParser]:
+    for member in command.members.values():
+        yield from _parsers_of(member)
+    if command.options is not None:
+        yield CommandParser(command.options)
+
+
 def _parsers(row: Command) -> Iterator[CommandParser]:
+    for name in ADDED:
+        if name.startswith(f"{row.names[0]}."):
+            yield from _parsers_of(_added(name))
     for member in row.members or [""]:
         with pytest.raises(HelpRequested) as caught:
             load(row.target(member))(["--help"], {})

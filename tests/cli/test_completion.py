@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.cli.commands import NAMES
 from codex_py.cli.completion import run_completion
+from codex_py.cli.package_commands import known_commands
 from codex_py.errors import CodexError
 from codex_py.rollout.index import rename_thread
 from tests.rollout.builders import meta, record, session_file, user
@@ -98,7 +98,7 @@ def test_words_are_completed_in_the_shell(
         "never",
         "auto",
     }
-    assert set(complete(shell, "", tmp_path, capfd)) == set(NAMES)
+    assert set(complete(shell, "", tmp_path, capfd)) == set(known_commands())
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -162,7 +162,7 @@ def test_bash_quotes_what_it_offers(
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("", list(NAMES)),
+        ("", known_commands()),
         ("arc", ["archive"]),
         ("-m x exec --sandbox read", ["read-only"]),
         ("exec --color = al", ["always"]),
@@ -175,7 +175,7 @@ def test_bash_quotes_what_it_offers(
         ("login ", ["status"]),
         ("login --", ["--with-api-key", "--config", "--help"]),
         ("help exec", ["exec", "execpolicy"]),
-        ("nonsense ", list(NAMES)),
+        ("nonsense ", known_commands()),
     ],
 )
 def test_the_words_that_fit_are_found(

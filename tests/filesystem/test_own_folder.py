@@ -60,7 +60,7 @@ def test_the_folders_of_killed_programs_are_removed_and_no_others(
 ELSEWHERE = {
     "app/agent/agent_session.py": "a home of its own, which commands cannot write",
     "app/exec_process.py": "a file without a name",
-    "commands/batch/batch_command.py": "a file without a name",
+    "extensions/batch/batch_command.py": "a file without a name",
     "frontends/demo/demo_session.py": "the project of the demo, with a home of its own",
     "frontends/tui/compose/attachments.py": "an image of the clipboard, made and written at once",
     "sandbox/probes.py": "what the probes of the sandbox try to reach",

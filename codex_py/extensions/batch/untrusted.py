@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.limits import LIMITS
+from codex_py.api.configuration import LIMITS
 
 SWITCH: Final = "--trust-tasks"
 _MAX_NAMED: Final = 4

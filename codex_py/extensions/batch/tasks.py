@@ -13,18 +13,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self, TypeAlias, cast
 
-from codex_py.command_line.parser import suggestion
-from codex_py.commands.batch.untrusted import SWITCH, RefusedSettings, RowRules
-from codex_py.config.config import Config
-from codex_py.config.limits import LIMITS, Budget, amount
-from codex_py.config.paths import project_root
-from codex_py.errors import CodexError, ConfigError, UsageError
-from codex_py.filesystem.denials import denials_of
-from codex_py.filesystem.texts import NotText, decode_text
-from codex_py.protocol.calls import shortened
-from codex_py.protocol.checked import Mistake, read
-from codex_py.protocol.frozen import frozen
-from codex_py.protocol.json_fields import RepeatedKey, unique_fields
+from codex_py.api.commands import CodexError, UsageError, frozen, suggestion
+from codex_py.api.configuration import LIMITS, Budget, Config, ConfigError, amount
+from codex_py.api.data import Mistake, RepeatedKey, read, unique_fields
+from codex_py.api.files import NotText, decode_text, denials_of
+from codex_py.api.streams import shortened
+from codex_py.api.worktrees import project_root
+from codex_py.extensions.batch.untrusted import SWITCH, RefusedSettings, RowRules
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 _MAX_QUOTED_CHARACTERS = 80

@@ -6,8 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
-from codex_py.errors import CodexError
-from codex_py.streams.standard import READER_LEFT, OutputStream
+from codex_py.api.streams import READER_LEFT, CodexError, OutputStream
 
 _PAUSE_S = 1.0
 """The time between two lines of progress, on a terminal and as JSON."""

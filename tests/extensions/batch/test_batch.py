@@ -1,8 +1,8 @@
 """`codex-py batch` of the real program: what it keeps, what it runs again, and what is left after a kill.
 
-Tests `commands/batch/attempt.py`, `commands/batch/batch_command.py`,
-`commands/batch/results.py`, `commands/batch/tasks.py`, `commands/batch/untrusted.py`
-and `commands/batch/view.py`.
+Tests `extensions/batch/attempt.py`, `extensions/batch/batch_command.py`,
+`extensions/batch/results.py`, `extensions/batch/tasks.py`, `extensions/batch/untrusted.py`
+and `extensions/batch/view.py`.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.commands.batch.tasks import Task
+from codex_py.extensions.batch.tasks import Task
 from codex_py.testing import (
     Pause,
     RecordedRequest,
@@ -919,7 +919,7 @@ def test_a_mistake_in_the_command_line_runs_nothing(
 
 
 def test_the_documentation_has_the_keys_of_tasks_and_results(place: Workplace) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "batch.md").read_text(encoding="utf-8")
     tasks, result, *_ = re.findall(
         r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
     )

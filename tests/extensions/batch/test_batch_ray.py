@@ -1,6 +1,6 @@
 """`codex-py batch --ray`: its errors, and what is left after kills, the latter with a Ray that is installed.
 
-Tests `commands/batch/ray_engine.py`.
+Tests `extensions/batch/ray_engine.py`.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.commands.batch.ray_engine import RayEngine
-from codex_py.commands.batch.tasks import Task
 from codex_py.config.config import load_config
 from codex_py.errors import CodexError
+from codex_py.extensions.batch.ray_engine import RayEngine
+from codex_py.extensions.batch.tasks import Task
 from codex_py.testing import Pause
 from tests.support.codex_process import start_codex_py
 from tests.support.hooks import DONE

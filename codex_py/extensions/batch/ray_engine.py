@@ -22,15 +22,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from codex_py.app.exec_process import PROGRAM
-from codex_py.app.user_programs import secret_names
-from codex_py.commands.batch.attempt import failed
-from codex_py.commands.batch.tasks import Task
-from codex_py.commands.batch.untrusted import SWITCH
-from codex_py.config.config import Config
-from codex_py.errors import CodexError, ConfigError, ExitCode
-from codex_py.protocol.messages import encode_json
-from codex_py.version import DISTRIBUTION
+from codex_py.api.attempts import PROGRAM
+from codex_py.api.commands import CodexError, ExitCode
+from codex_py.api.configuration import Config, ConfigError, secret_names
+from codex_py.api.data import encode_json
+from codex_py.api.program import DISTRIBUTION
+from codex_py.extensions.batch.attempt import failed
+from codex_py.extensions.batch.tasks import Task
+from codex_py.extensions.batch.untrusted import SWITCH
 
 _SENT = (
     "PATH",

@@ -10,14 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.attempts import Attempts
-from codex_py.app.exec_process import ExecInvocation, ExecResult
-from codex_py.app.worktrees.temporary import sweep_temporary, temporary_name
-from codex_py.app.worktrees.worktree import Worktree
-from codex_py.commands.batch.tasks import Task
-from codex_py.config.config import Config
-from codex_py.errors import CodexError, ExitCode
-from codex_py.streams.standard import tell
+from codex_py.api.attempts import Attempts, ExecInvocation, ExecResult
+from codex_py.api.commands import CodexError, ExitCode, tell
+from codex_py.api.configuration import Config
+from codex_py.api.worktrees import Worktree, sweep_temporary, temporary_name
+from codex_py.extensions.batch.tasks import Task
 
 _STATUSES = {
     ExitCode.DONE: "done",

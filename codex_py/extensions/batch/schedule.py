@@ -10,8 +10,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from codex_py.commands.batch.tasks import Row
-from codex_py.process.child import is_set_within
+from codex_py.api.attempts import is_set_within
+from codex_py.extensions.batch.tasks import Row
 
 _GROWS_AFTER = 10
 """A limit grows each time the provider has served this many tasks since it last refused one."""

@@ -12,34 +12,34 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from codex_py.command_line.arguments import Arguments
-from codex_py.command_line.configuration import read_config, warn_of_config
-from codex_py.command_line.interruption import Interruption
-from codex_py.command_line.parser import OneOf, flag, option, parse_options
-from codex_py.command_line.parsing import parse_arguments
-from codex_py.commands.batch.attempt import LocalEngine, failed
-from codex_py.commands.batch.ray_engine import RayEngine
-from codex_py.commands.batch.results import ResultsFile
-from codex_py.commands.batch.schedule import Record, Schedule
-from codex_py.commands.batch.tasks import Row, TaskFile
-from codex_py.commands.batch.untrusted import SWITCH, RowRules
-from codex_py.commands.batch.view import View
-from codex_py.config.config import Config
-from codex_py.config.limits import amount
-from codex_py.errors import ConfigError, ExitCode, UsageError
-from codex_py.protocol.frozen import frozen
-from codex_py.streams.standard import tell
-from codex_py.streams.terminal import some_of
-
-_NOT_SHARED = (
-    "output_last_message",
-    "bundle",
-    "worktree",
-    "record",
-    "replay",
-    "best_of",
+from codex_py.api.attempts import Interruption
+from codex_py.api.commands import (
+    Command,
+    ExitCode,
+    OneOf,
+    UsageError,
+    flag,
+    frozen,
+    option,
+    tell,
 )
-"""Options of `exec` that two tasks cannot share."""
+from codex_py.api.configuration import (
+    Config,
+    ConfigError,
+    amount,
+    read_config,
+    warn_of_config,
+)
+from codex_py.api.options import Arguments, parse_arguments, unshared_options
+from codex_py.api.streams import some_of
+from codex_py.extensions.batch.attempt import LocalEngine, failed
+from codex_py.extensions.batch.ray_engine import RayEngine
+from codex_py.extensions.batch.results import ResultsFile
+from codex_py.extensions.batch.schedule import Record, Schedule
+from codex_py.extensions.batch.tasks import Row, TaskFile
+from codex_py.extensions.batch.untrusted import SWITCH, RowRules
+from codex_py.extensions.batch.view import View
+
 _MOST_NAMED = 5
 """Number of tasks that a message names at most."""
 _USAGE = "codex-py batch TASKS.jsonl -o RESULTS.jsonl"
@@ -81,6 +81,8 @@ def _seconds(text: str) -> float:
 
 @frozen
 class BatchOptions:
+    literal_words: tuple[str, ...] = ()
+    """Options of `exec`, behind `--`."""
     overrides: Annotated[Sequence[str], option("-c", "--config", action="append")] = ()
     tasks: Annotated[str | None, option()] = None
     output: Annotated[str | None, option("-o", "--output")] = None
@@ -104,16 +106,14 @@ class BatchOptions:
     json: Annotated[bool, flag("--json")] = False
 
 
-def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+def run_batch(options: BatchOptions, environment: Mapping[str, str]) -> int:
     """Run a batch. Returns the exit code."""
-    end = argv.index("--") if "--" in argv else len(argv)
-    options = parse_options(BatchOptions, argv[:end])
     if options.tasks is None:
         raise UsageError(f"say which tasks: {_USAGE}")
     if options.output is None:
         raise UsageError(f"say where the results go: {_USAGE}")
     overrides = [f"--config={setting}" for setting in options.overrides]
-    of_exec = [*overrides, *argv[end + 1 :]]
+    of_exec = [*overrides, *options.literal_words]
     arguments = _shared_arguments(of_exec)
     config = read_config(arguments, environment)
     warn_of_config(config)
@@ -151,8 +151,7 @@ def _shared_arguments(of_exec: Sequence[str]) -> Arguments:
         UsageError: there is a prompt, or an option that two tasks cannot share.
     """
     arguments = parse_arguments(["exec", *of_exec])
-    own = [name for name in _NOT_SHARED if getattr(arguments, name) is not None]
-    if own or arguments.words != ("exec",):
+    if unshared_options(arguments) or arguments.words != ("exec",):
         raise UsageError(
             "behind `--` are options of exec that all tasks can share, and no prompt"
         )
@@ -358,3 +357,6 @@ def _ended_to_redo(
     if "failed" in redo:
         return changed | not_done
     return changed
+
+
+command = Command(run_batch, Path(__file__).with_name("batch.txt"), BatchOptions)

@@ -1,14 +1,14 @@
 """The schedule of a batch, with an engine that does nothing.
 
-Tests `commands/batch/schedule.py`.
+Tests `extensions/batch/schedule.py`.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codex_py.commands.batch.schedule import Record, Schedule
-from codex_py.commands.batch.tasks import Row
+from codex_py.extensions.batch.schedule import Record, Schedule
+from codex_py.extensions.batch.tasks import Row
 
 
 def row(name: str, provider: str = "p", priority: int = 0) -> Row:

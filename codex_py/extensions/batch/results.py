@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codex_py.errors import CodexError, ExitCode, UsageError
-from codex_py.filesystem.private import lock, make_private, written_whole
+from codex_py.api.commands import CodexError, ExitCode, UsageError
+from codex_py.api.files import lock, make_private, written_whole
 
 
 class ResultsFile:
