@@ -13,6 +13,7 @@ import pytest
 
 import codex_py
 from codex_py.cli.commands import find_command, help_text
+from codex_py.cli.package_commands import further_members, package_command
 from codex_py.testing import (
     RecordedRequest,
     ev_completed,
@@ -164,10 +165,15 @@ def test_every_command_that_is_not_run_exists_with_its_options(page: Path) -> No
             continue
         words = words[: words.index("--")] if "--" in words else words
         command = find_command(words[0]) if words else None
-        assert command is not None or not words or not words[0].isalpha(), line
+        added = package_command(words[0]) if words and command is None else None
+        is_command = command is not None or added is not None
+        assert is_command or not words or not words[0].isalpha(), line
         text = help_text("" if command is None else command.names[0])
+        if added is not None:
+            text = added.help_text()
         if command is not None and words[1:] and command.members:
-            assert words[1] in command.members, line
+            members = [*command.members, *further_members(command.names[0])]
+            assert words[1] in members, line
         used = [word.partition("=")[0] for word in words if re.match("--?[a-z]", word)]
         assert [
             option for option in used if not re.search(rf"{option}\b", text)

@@ -3,13 +3,14 @@
 `read_whole` refuses what is no ordinary file, such as a pipe, and a file that is too large.
 `open_emptied` opens a file that its owner alone can read, and follows no link; `make_private` makes
 such a folder. `written_whole` replaces a file at once, or not at all. `lock` holds the lock of an open
-file or folder. `decode_text` reads the bytes of any text file, and raises `NotText`. `denials_of`
-finds the files that the configuration denies.
+file or folder. `decode_text` reads the bytes of any text file, and raises `NotText`. `real_path`
+resolves the links of a path, and refuses one that leads out of a folder. `denials_of` tells which
+files the configuration denies: `denials_of(config.files).refuses(path)`.
 """
 
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.private import lock, make_private, open_emptied, written_whole
-from codex_py.filesystem.reading import read_whole
+from codex_py.filesystem.reading import read_whole, real_path
 from codex_py.filesystem.texts import NotText, decode_text
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "make_private",
     "open_emptied",
     "read_whole",
+    "real_path",
     "written_whole",
 ]

@@ -62,8 +62,6 @@ COMMANDS = (
     Command("apply, a", "commands.apply.apply_command"),
     Command("undo", "commands.undo"),
     Command("redo", "commands.undo"),
-    Command("blame-agent", "commands.provenance.provenance_command"),
-    Command("provenance", "commands.provenance.provenance_command"),
     Command("sandbox", "commands.sandbox"),
     Command("execpolicy", members={"check": "commands.explain"}),
     Command(

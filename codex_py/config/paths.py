@@ -67,6 +67,11 @@ def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     return None
 
 
+def repository_root(folder: Path) -> Path | None:
+    """Return the top of the git work tree around a folder. None if it is in none."""
+    return project_root(folder, (".git",))
+
+
 def folders_between(root: Path | None, cwd: Path) -> tuple[Path, ...]:
     """The folders from the project's root to `cwd`, both included; only `cwd` without a root."""
     chain = (cwd, *cwd.parents)

@@ -17,7 +17,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -32,7 +32,7 @@ from codex_py.filesystem.repository import (
     own_repository,
     special_rules,
 )
-from codex_py.programs import ONLY_INSIDE, Programs
+from codex_py.programs import ONLY_INSIDE, Programs, programs_outside
 
 _TIMEOUT_S = 60
 _SETTINGS_TIMEOUT_S = 5.0
@@ -218,6 +218,10 @@ class Git:
             raise CodexError(f"git {words[0]} failed in {folder}: {reason}", code="git")
         return done.stdout
 
+    def outside(self) -> "Git":
+        """Return the git for use outside of repositories."""
+        return replace(self, variables=_without_places(self), repository=None)
+
     def without_filters(self, tree: Path) -> "Git":
         """A git for the files of a work tree. The configured filters do nothing, and a list of
         ignored files that the repository keeps elsewhere is not read."""
@@ -268,6 +272,56 @@ class Git:
         )
 
 
+def _without_places(git: Git) -> dict[str, str]:
+    """The variables of a git without those that name a repository."""
+    return {name: value for name, value in git.variables.items() if name not in _PLACES}
+
+
+def object_contents(
+    git: Git, top: Path, names: Sequence[str], max_bytes: int
+) -> list[bytes | None]:
+    """Read objects of a repository, such as `HEAD:a.py`, in the order of their names.
+
+    None stands for an object that is lost, or larger than `max_bytes`.
+
+    Raises:
+        CodexError: git fails.
+    """
+    if any("\n" in name for name in names):
+        return [None] * len(names)
+
+    def asked(option: str, names: Sequence[str]) -> bytes:
+        lines = [os.fsencode(name) + b"\n" for name in names]
+        return git.data(top, "cat-file", option, stdin=b"".join(lines))
+
+    sizes = asked("--batch-check=%(objectsize)", names).splitlines()
+    small = [
+        name
+        for name, size in zip(names, sizes, strict=True)
+        if size.isdigit() and int(size) <= max_bytes
+    ]
+    contents = batched_contents(asked("--batch", small))
+    found = dict(zip(small, contents, strict=True))
+    return [found.get(name) for name in names]
+
+
+def linked_work_trees(git: Git, top: Path) -> list[Path]:
+    """List the work trees of a repository, that at `top` first.
+
+    A repository can list any folder as its work tree: those that are not are left out.
+
+    Raises:
+        CodexError: git fails.
+    """
+    printed = git.output(top, "worktree", "list", "--porcelain")
+    trees = [top]
+    for line in printed.splitlines():
+        name = line.removeprefix("worktree ")
+        if name != line and git.own_repository.has_tree(Path(name)):
+            trees.append(Path(name))
+    return trees
+
+
 def batched_contents(printed: bytes) -> Iterator[bytes | None]:
     """The contents that `cat-file --batch` has printed, in the order asked for; None for an object that is lost."""
     stream = BytesIO(printed)
@@ -291,6 +345,18 @@ def repository_git(
     return for_tree(find_git(programs, environment), top)
 
 
+def git_for(top: Path, home: Path, environment: Mapping[str, str]) -> Git:
+    """The git for a repository, from a folder that no command of the model can write to.
+
+    Args:
+        top: the top of the work tree, absolute; it has a `.git`.
+        home: `$CODEX_HOME`.
+
+    Raises as `repository_git`.
+    """
+    return repository_git(programs_outside(home, environment, top), environment, top)
+
+
 def for_tree(git: Git, top: Path) -> Git:
     """The same git for the repository of a work tree, also after its `.git` has changed. Raises as `repository_git`."""
     try:
@@ -304,12 +370,7 @@ def for_tree(git: Git, top: Path) -> Git:
         raise CodexError(f"{top} is no git work tree: {reason}", code="git") from error
     if not is_ours:
         # With the variables below, git does not check who owns a repository.
-        kept = {
-            name: value for name, value in git.variables.items() if name not in _PLACES
-        }
-        replace(git, variables=kept, repository=None).output(
-            top, "rev-parse", "--git-dir"
-        )
+        git.outside().output(top, "rev-parse", "--git-dir")
     variables = {
         **git.variables,
         "GIT_DIR": str(repository.folder),

@@ -99,7 +99,9 @@ def test_the_help_of_an_added_command_names_its_options_and_no_other(
 ) -> None:
     assert run([name, "--help"], {}) == 0
     assert f"\n  {name} " in help_text("")
-    named = set(_options(capfd.readouterr().out))
+    text = capfd.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    named = set(_options(text))
     parsers = list(_parsers_of(_added(name)))
     accepted = {
         option for parser in parsers for option in _options(parser.format_help())

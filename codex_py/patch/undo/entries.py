@@ -5,10 +5,20 @@ from functools import cached_property
 from pathlib import Path
 
 from codex_py.errors import CodexError
-from codex_py.patch.files.change import JournalEntry, State
+from codex_py.patch.files.change import EntryChange, JournalEntry, State
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.streams.terminal import some_of
+
+
+def read_journal(home: Path, folder: Path) -> "Entries":
+    """Read the journal of patches and turns, without the contents of files.
+
+    Args:
+        home: `$CODEX_HOME`.
+        folder: absolute; `Entries.done_here` has the entries that were made in it or below.
+    """
+    return Entries(Journal(home, folder))
 
 
 class Entries:
@@ -44,6 +54,19 @@ class Entries:
     def in_force(self) -> list[JournalEntry]:
         """The entries that are not undone."""
         return [entry for entry in self.known if entry.number not in self.undone]
+
+    @property
+    def in_effect(self) -> list[JournalEntry]:
+        """The entries that were carried out and are not undone, the oldest first."""
+        done = [entry for entry in self.in_force if entry.state == State.COMMITTED]
+        return done[::-1]
+
+    def changes(self, number: int) -> Sequence[EntryChange] | None:
+        """Read the changes of an entry with their contents. None if it cannot be read."""
+        try:
+            return self.journal.read(number).changes
+        except DamagedEntry:
+            return None
 
     @property
     def done_here(self) -> list[JournalEntry]:

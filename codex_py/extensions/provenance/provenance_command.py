@@ -7,11 +7,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final
 
-from codex_py.command_line.subcommand import command_config, command_parser, required
-from codex_py.commands.provenance.lines import LineAuthor, as_lines
-from codex_py.commands.provenance.records import (
+from codex_py.api.commands import (
+    CodexError,
+    Command,
+    UsageError,
+    flag,
+    frozen,
+    option,
+    print_json,
+    print_out,
+    print_table,
+    tell,
+)
+from codex_py.api.configuration import ConfigOptions, command_config
+from codex_py.api.files import read_whole, real_path
+from codex_py.api.git import aside, empty_tree, work_tree
+from codex_py.api.streams import on_one_line
+from codex_py.extensions.provenance.lines import LineAuthor, as_lines
+from codex_py.extensions.provenance.records import (
     TOOL,
     Written,
     note,
@@ -20,13 +35,9 @@ from codex_py.commands.provenance.records import (
     turns_of,
     written_between,
 )
-from codex_py.commands.provenance.written import MAX_BYTES, Repository, TurnFacts
-from codex_py.errors import CodexError, UsageError
-from codex_py.filesystem.reading import read_whole, real_path
-from codex_py.patch.trees import aside, empty_tree, work_tree
-from codex_py.streams.standard import print_json, print_out, print_table, tell
-from codex_py.streams.terminal import on_one_line
+from codex_py.extensions.provenance.written import MAX_BYTES, Repository, TurnFacts
 
+_FOLDER: Final = Path(__file__).parent
 _SIGNS = {"patch": "", "command": "*", "unsure": "?"}
 """The mark of a line by the way in which its turn wrote it."""
 _NOTES = ("notes", "--ref=refs/notes/ai")
@@ -40,12 +51,18 @@ _APPEND = (
 )
 
 
-def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+@frozen
+class BlameOptions(ConfigOptions):
+    file: Annotated[str | None, option()] = None
+    json: Annotated[bool, flag("--json")] = False
+    rev: Annotated[str | None, option("--rev")] = None
+
+
+def _blame_agent(options: BlameOptions, environment: Mapping[str, str]) -> int:
     """Print the lines of a file with the turns that wrote them. Returns the exit code."""
-    parser = command_parser("file", "--json")
-    parser.add_argument("--rev")
-    options = parser.parse_args(list(argv))
-    name = required(options.file, "file: codex-py blame-agent FILE")
+    name = options.file
+    if name is None:
+        raise UsageError("say which file: codex-py blame-agent FILE")
     config = command_config(options, environment, warns=False)
     place = Path(os.path.normpath(config.cwd / name))
     near = next(each for each in (place, *place.parents) if each.is_dir())
@@ -142,13 +159,19 @@ def _facts(turn: TurnFacts) -> dict[str, str | int | None]:
     }
 
 
-def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+@frozen
+class ProvenanceOptions(ConfigOptions):
+    commit: Annotated[str | None, option()] = None
+    note: Annotated[bool, flag("--note")] = False
+    trace: Annotated[bool, flag("--trace")] = False
+    trailer: Annotated[bool, flag("--trailer")] = False
+    work_tree: Annotated[bool, flag("--work-tree")] = False
+    force: Annotated[bool, flag("--force")] = False
+    message: Annotated[str | None, option("--message")] = None
+
+
+def _provenance(options: ProvenanceOptions, environment: Mapping[str, str]) -> int:
     """Write a note, a trace or trailers. Returns the exit code."""
-    parser = command_parser(
-        "commit", "--note", "--trace", "--trailer", "--work-tree", "--force"
-    )
-    parser.add_argument("--message")
-    options = parser.parse_args(list(argv))
     forms = [options.note, options.trace, options.trailer]
     if forms.count(True) != 1:
         raise UsageError("say one of --note, --trace and --trailer")
@@ -322,3 +345,7 @@ def _made(repository: Repository, commit: str) -> list[str]:
 def _end_of(time: str) -> int:
     """The end of a second that git printed, in seconds since the epoch."""
     return int(time or 0) + 1
+
+
+blame_agent: Final = Command(_blame_agent, _FOLDER / "blame-agent.txt", BlameOptions)
+provenance: Final = Command(_provenance, _FOLDER / "provenance.txt", ProvenanceOptions)

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from codex_py.commands.provenance.lines import LineAuthor, aligned, as_lines
-from codex_py.commands.provenance.written import Repository, TurnFacts
-from codex_py.version import __version__
+from codex_py.api.program import __version__
+from codex_py.extensions.provenance.lines import LineAuthor, aligned, as_lines
+from codex_py.extensions.provenance.written import Repository, TurnFacts
 
 TOOL = "codex-py"
 Written = Mapping[str, Mapping[int, LineAuthor]]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.commands.provenance.written import Repository
 from codex_py.config.config import load_config
+from codex_py.extensions.provenance.written import Repository
 from codex_py.patch.files.change import JournalEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.recorder import TurnRecorder

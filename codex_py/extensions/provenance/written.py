@@ -12,29 +12,33 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.commands.provenance.lines import (
+from codex_py.api.commands import UsageError, frozen, tell
+from codex_py.api.configuration import Config
+from codex_py.api.files import denials_of, read_whole
+from codex_py.api.git import (
+    git_for,
+    linked_work_trees,
+    object_contents,
+    repository_root,
+)
+from codex_py.api.journal import EntryChange, JournalEntry, TurnOfEntry, read_journal
+from codex_py.api.session_files import (
+    ListedTurn,
+    SessionError,
+    SessionMeta,
+    find_session,
+    read_meta,
+    thread_names,
+    title_of,
+    turn_starts,
+)
+from codex_py.api.streams import cut
+from codex_py.extensions.provenance.lines import (
     FileHistories,
     FileStep,
     LineAuthor,
     as_lines,
 )
-from codex_py.config.config import Config
-from codex_py.config.paths import project_root
-from codex_py.errors import SessionError, UsageError
-from codex_py.filesystem.denials import denials_of
-from codex_py.filesystem.reading import read_whole
-from codex_py.patch.files.change import EntryChange, JournalEntry, State, TurnOfEntry
-from codex_py.patch.files.entry_file import DamagedEntry
-from codex_py.patch.files.journal import Journal
-from codex_py.patch.git import batched_contents, find_git, for_tree
-from codex_py.patch.undo.entries import Entries
-from codex_py.programs import programs_outside
-from codex_py.protocol.frozen import frozen
-from codex_py.rollout.index import find_session, thread_names
-from codex_py.rollout.listing import ListedTurn, title_of, turn_starts
-from codex_py.rollout.records import SessionMeta, read_meta
-from codex_py.streams.plain_text import cut
-from codex_py.streams.standard import tell
 
 MAX_BYTES: Final = 10 * 1024 * 1024
 """Limit for a file that is read. The journal has the same limit."""
@@ -94,20 +98,18 @@ class Repository:
         environment: Mapping[str, str],
         folder: Path,
     ) -> None:
-        root = project_root(folder, (".git",))
+        root = repository_root(folder)
         if root is None:
             raise UsageError(f"{folder} is in no git repository")
         self.root = root
         self.home = config.home
         self.refuses = denials_of(config.files).refuses
-        programs = programs_outside(config.home, environment, root)
-        self.plain_git = find_git(programs, environment)
-        """The git to use outside the repository."""
-        self.git = for_tree(self.plain_git, root)
+        self.git = git_for(root, config.home, environment)
+        self.plain_git = self.git.outside()
         self.revision: str | None = None
         """The commit whose files are the current ones; None for the work tree."""
         self._roots = self._read_roots()
-        self._entries = Entries(Journal(self.home, root))
+        self._entries = read_journal(self.home, root)
         self._known = {entry.number: entry for entry in self._entries.known}
         # These caches live as long as one command.
         self._meta = cache(self._read_meta)
@@ -119,14 +121,7 @@ class Repository:
 
     def _read_roots(self) -> list[str]:
         """The real paths of the work trees, each with a slash at its end, the innermost first."""
-        printed = self.git.output(self.root, "worktree", "list", "--porcelain")
-        trees = [self.root]
-        for line in printed.splitlines():
-            name = line.removeprefix("worktree ")
-            # A repository can list any folder as a work tree, but must not get the sessions of
-            # others.
-            if name != line and self.git.own_repository.has_tree(Path(name)):
-                trees.append(Path(name))
+        trees = linked_work_trees(self.git, self.root)
         roots = {f"{os.path.realpath(tree)}/" for tree in trees}
         return sorted(roots, key=len, reverse=True)
 
@@ -137,9 +132,7 @@ class Repository:
             if entry.turn:
                 wholes |= dict.fromkeys(entry.turn.patches, entry)
         done: list[_Done] = []
-        for entry in reversed(self._entries.in_force):
-            if entry.state != State.COMMITTED:
-                continue
+        for entry in self._entries.in_effect:
             if entry.turn:
                 whole = entry
             else:
@@ -254,23 +247,7 @@ class Repository:
 
     def _contents(self, names: Sequence[str]) -> list[bytes | None]:
         """The contents of git's objects; None for those that are lost or too large."""
-        if any("\n" in name for name in names):
-            return [None] * len(names)
-
-        def asked(option: str, names: Sequence[str]) -> bytes:
-            lines = [os.fsencode(name) + b"\n" for name in names]
-            stdin = b"".join(lines)
-            return self.git.data(self.root, "cat-file", option, stdin=stdin)
-
-        sizes = asked("--batch-check=%(objectsize)", names).splitlines()
-        small = [
-            name
-            for name, size in zip(names, sizes, strict=True)
-            if size.isdigit() and int(size) <= MAX_BYTES
-        ]
-        contents = batched_contents(asked("--batch", small))
-        found = dict(zip(small, contents, strict=True))
-        return [found.get(name) for name in names]
+        return object_contents(self.git, self.root, names, MAX_BYTES)
 
     def _current(self, path: str) -> list[bytes] | None:
         with suppress(OSError, ValueError):
@@ -345,9 +322,8 @@ class Repository:
             damaged: gets the number of the entry if it cannot be read.
         """
         entry = done.entry
-        try:
-            changes = self._entries.journal.read(entry.number).changes
-        except DamagedEntry:
+        changes = self._entries.changes(entry.number)
+        if changes is None:
             damaged.add(entry.number)
             return [], entry.number, entry.number
         parts = self._parts(entry.turn)

@@ -1,7 +1,7 @@
 """`blame-agent` and `provenance`, the real program in real repositories.
 
-Tests `commands/provenance/lines.py`, `commands/provenance/provenance_command.py` and
-`commands/provenance/records.py`.
+Tests `extensions/provenance/lines.py`, `extensions/provenance/provenance_command.py` and
+`extensions/provenance/records.py`.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Random work of sessions and a person in one repository: each line knows who wrote it.
 
-Tests `commands/provenance/lines.py`.
+Tests `extensions/provenance/lines.py`.
 """
 
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.commands.provenance.written import Repository
 from codex_py.config.config import load_config
+from codex_py.extensions.provenance.written import Repository
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.run_times import RunTimes
 from codex_py.patch.undo.recorder import TurnRecorder
