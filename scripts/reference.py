@@ -21,7 +21,8 @@ from typing import (
 )
 
 from codex_py import registry
-from codex_py.cli.commands import COMMANDS, help_text
+from codex_py.cli.commands import COMMANDS
+from codex_py.cli.help_pages import help_text
 from codex_py.cli.package_commands import package_command
 from codex_py.config.declared.claimed import claimed_key, own_tables
 from codex_py.config.declared.names import hook_events

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import codex_py
-from codex_py.cli.commands import find_command, help_text
+from codex_py.cli.commands import find_command
+from codex_py.cli.help_pages import help_text
 from codex_py.cli.package_commands import further_members, package_command
 from codex_py.testing import (
     RecordedRequest,

@@ -1,4 +1,4 @@
-"""The table of subcommands, and their help. To add a command, write its module, a row here, and a
+"""The table of subcommands. To add a command, write its module, a row here, and a
 line in `help_texts/top.txt`.
 
 A long help text goes into `help_texts/NAME.txt`, in 80 columns. A test compares it to the options.
@@ -6,13 +6,8 @@ A long help text goes into `help_texts/NAME.txt`, in 80 columns. A test compares
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
-
-from codex_py.registry import own_texts
-
-_HELP_TEXTS = Path(__file__).with_name("help_texts")
 
 
 class Command(NamedTuple):
@@ -162,37 +157,3 @@ def find_command(word: str) -> Command | None:
 def may_be_command(word: str) -> bool:
     """False for a word that no command is called, such as a prompt or an option."""
     return re.fullmatch(r"[a-z][a-z0-9-]*", word) is not None
-
-
-def help_text(word: str) -> str:
-    """Read the help text of a command, with the lines that extensions add to it.
-
-    If the command has no text, return the list of all commands.
-    """
-    name = "top"
-    command = find_command(word)
-    if command is not None and (_HELP_TEXTS / f"{command.names[0]}.txt").exists():
-        name = command.names[0]
-    text = (_HELP_TEXTS / f"{name}.txt").read_text(encoding="utf-8")
-    for addition in own_texts(f"help/{name}.txt"):
-        text = _joined(text, addition)
-    return text
-
-
-def _joined(text: str, addition: str) -> str:
-    """Add lines to a help text.
-
-    The sections of the addition, each below its heading, go to the end of the sections with the same
-    headings. Other sections come before the paragraph with `--help`.
-    """
-    paragraphs = text.split("\n\n")
-    for section in addition.rstrip("\n").split("\n\n"):
-        heading, _, lines = section.partition("\n")
-        at = [each.partition("\n")[0] for each in paragraphs]
-        if heading in at:
-            place = at.index(heading)
-            paragraphs[place] = f"{paragraphs[place]}\n{lines}"
-        else:
-            common = [each for each in paragraphs if "  -h, --help" in each]
-            paragraphs.insert(paragraphs.index(common[-1]), section)
-    return "\n\n".join(paragraphs)

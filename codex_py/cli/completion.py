@@ -13,7 +13,8 @@ from typing import Final
 from codex_py import registry
 from codex_py.api.commands import Command as PackageCommand
 from codex_py.app.loading import load
-from codex_py.cli.commands import Command, find_command, help_text
+from codex_py.cli.commands import Command, find_command
+from codex_py.cli.help_pages import help_text
 from codex_py.cli.package_commands import (
     further_members,
     known_commands,

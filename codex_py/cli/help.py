@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from codex_py.cli.commands import find_command, help_text
+from codex_py.cli.commands import find_command
+from codex_py.cli.help_pages import help_text
 from codex_py.cli.package_commands import (
     known_commands,
     list_of_commands,

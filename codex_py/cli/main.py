@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, cast
 
-from codex_py import registry
 from codex_py.app.loading import load
 from codex_py.cli.commands import (
     BEST_OF,
@@ -15,7 +14,6 @@ from codex_py.cli.commands import (
     TERMINAL,
     Command,
     find_command,
-    help_text,
     may_be_command,
 )
 from codex_py.command_line.parser import (
@@ -70,6 +68,8 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         return _run(argv, environment)
     except HelpRequested:
+        from codex_py.cli.help_pages import help_text  # 1 ms
+
         commands = [word for word in argv if find_command(word) is not None]
         word = commands[0] if commands else ""
         return print_out(help_text(word))
@@ -123,7 +123,9 @@ def _is_of_extension(name: str) -> bool:
     """True if an extension has this command, or this further member of a group: `GROUP.MEMBER`."""
     if not all(map(may_be_command, name.split("."))):
         return False
-    return registry.find(registry.COMMANDS, name) is not None
+    from codex_py.registry import has_command  # 1 ms
+
+    return has_command(name)
 
 
 def _run_extension(

@@ -10,7 +10,8 @@ import pytest
 
 from codex_py.api.commands import Command as AddedCommand
 from codex_py.app.loading import load
-from codex_py.cli.commands import COMMANDS, Command, help_text
+from codex_py.cli.commands import COMMANDS, Command
+from codex_py.cli.help_pages import help_text
 from codex_py.cli.main import run
 from codex_py.cli.package_commands import package_command
 from codex_py.command_line.parser import CommandParser, HelpRequested

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import pytest
 
-from codex_py.cli.commands import COMMANDS, find_command, help_text
+from codex_py.cli.commands import COMMANDS, find_command
+from codex_py.cli.help_pages import help_text
 from codex_py.command_line import arguments as arguments_module
 from codex_py.command_line.arguments import Arguments, option_words, unshared_options
 from codex_py.command_line.extension_options import session_parser

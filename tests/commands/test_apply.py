@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.cli.commands import help_text
+from codex_py.cli.help_pages import help_text
 from tests.support.git import git
 from tests.support.patching import enveloped
 from tests.support.program import environment, run_codex_py

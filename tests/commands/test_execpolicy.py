@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.cli.commands import help_text
+from codex_py.cli.help_pages import help_text
 from tests.support.program import run_codex_py
 
 RULES = """\

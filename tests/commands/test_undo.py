@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.cli.commands import help_text
+from codex_py.cli.help_pages import help_text
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.store import stores
 from tests.support.patching import killed_at, patch
