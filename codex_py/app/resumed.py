@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.export.redaction import REDACTED
 from codex_py.app.options import SessionSetup
+from codex_py.app.redaction import REDACTED
 from codex_py.app.thread import (
     OpenThread,
     ThreadFile,

@@ -110,7 +110,7 @@ def line_masker(setup: SessionSetup) -> Callable[[bytes], bytes]:
     if not setup.config.settings.history.redact:
         # `bytes` returns a line as it is.
         return bytes
-    from codex_py.app.export.redaction import Redactor  # 3 ms
+    from codex_py.app.redaction import Redactor  # 3 ms
 
     return Redactor(setup.environment, setup.config.home).line
 

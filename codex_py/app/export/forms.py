@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from codex_py.app.export.document import Document
 from codex_py.app.export.markdown import markdown
-from codex_py.app.export.redaction import Redactor, map_texts
+from codex_py.app.redaction import Redactor, map_texts
 from codex_py.errors import UsageError
 from codex_py.protocol.event_data import item_data, plain_data
 from codex_py.version import __version__

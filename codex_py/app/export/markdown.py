@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 
 from codex_py.app.export.document import Document
-from codex_py.app.export.entries import Diff, ExportEntry, Part, entries
+from codex_py.app.views.entries import Diff, ExportEntry, Part, entries
+from codex_py.app.views.fences import closed, fenced
 from codex_py.streams.terminal import on_one_line
 
 _HEADINGS = {"user": "## User", "agent": "## Agent"}
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-"""A line that opens or closes a block of code: its fence, and the words after it."""
 
 
 def markdown(document: Document) -> Iterator[str]:
@@ -61,31 +60,6 @@ def _part_block(part: Part) -> str:
     if part.form == "code":
         return fenced(part.text, part.language)
     return closed(part.text)
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Return a block of code with a fence that the text does not contain."""
-    inner_fences: list[str] = re.findall("`{3,}", text)
-    longest = max(map(len, inner_fences), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def closed(text: str) -> str:
-    """Close a block of code that the text leaves open, so that the text after it stays outside."""
-    open_fence = ""
-    for line in text.split("\n"):
-        match = _FENCE.match(line)
-        if match is None:
-            continue
-        fence, words = match.groups()
-        if not open_fence:
-            open_fence = fence
-        elif fence.startswith(open_fence) and not words.strip():
-            open_fence = ""
-    if open_fence:
-        return f"{text}\n{open_fence}"
-    return text
 
 
 def _escaped(text: str) -> str:

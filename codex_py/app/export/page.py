@@ -17,8 +17,8 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from codex_py.app.export.document import Document
-from codex_py.app.export.entries import Diff, ExportEntry, Part, entries
 from codex_py.app.views.diffs import DiffLine, ShownFile
+from codex_py.app.views.entries import Diff, ExportEntry, Part, entries
 from codex_py.streams.terminal import on_one_line
 from codex_py.version import __version__
 

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
-from codex_py.app.export.redaction import Redactor, map_texts
 from codex_py.app.options import SessionSetup
+from codex_py.app.redaction import Redactor, map_texts
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.approval import approval_data
 from codex_py.protocol.bugs import bug_found

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias, cast
 
-from codex_py.app.export.redaction import Redactor
 from codex_py.app.patching import repository_of
+from codex_py.app.redaction import Redactor
 from codex_py.config.config import load_config
 from codex_py.errors import CodexError, ExitCode, SessionError
 from codex_py.filesystem.denials import denials_of

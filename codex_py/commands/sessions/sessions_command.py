@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.export.entries import ExportEntry, entries
 from codex_py.app.thread import thread_items
 from codex_py.app.views.cost import CostReport
+from codex_py.app.views.entries import ExportEntry, entries
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.errors import SessionError, UsageError

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from codex_py.app.export.markdown import fenced
 from codex_py.app.views.command_script import script_of
 from codex_py.app.views.diffs import DiffLine, read_diff
+from codex_py.app.views.fences import fenced
 from codex_py.app.views.item_words import ItemWords, Passage, item_words, tool_name
 from codex_py.app.views.passages import safe_passages
 from codex_py.protocol import event_items

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from codex_py.app.export.markdown import fenced
+from codex_py.app.views.fences import fenced
 from codex_py.frontends.acp.calls import Fields, asked_call, shown_call, text_content
 from codex_py.frontends.acp.plan_tags import TagFilter, without_tag_lines
 from codex_py.protocol import event_items, events

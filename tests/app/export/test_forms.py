@@ -1,6 +1,6 @@
 """The forms of an export, from thread items.
 
-Also tests `app/export/document.py`, `app/export/entries.py`, `app/export/markdown.py` and
+Also tests `app/export/document.py`, `app/views/entries.py`, `app/export/markdown.py` and
 `app/export/page.py`.
 """
 
@@ -13,7 +13,7 @@ import pytest
 
 from codex_py.app.export.document import Document
 from codex_py.app.export.forms import writer_for
-from codex_py.app.export.markdown import closed, fenced
+from codex_py.app.views.fences import closed, fenced
 from codex_py.errors import UsageError
 from codex_py.protocol import event_items
 from codex_py.protocol.stream import Usage

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.export.redaction import Redactor
+from codex_py.app.redaction import Redactor
 from codex_py.commands.sessions.portable import (
     map_strings,
     marks_to_paths,
