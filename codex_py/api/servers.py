@@ -7,24 +7,33 @@ The package adds a command, as `api.commands` says, whose function serves until 
 
 `run_server` connects a `JsonRpc` to standard input and output, and asks a `Service` for the answers:
 
-- Requests are begun in the order in which they arrive, and run side by side. Each gets one answer. An
-  `RpcError` becomes its error; any other exception is a bug, which costs this request alone.
-- Messages are sent in the order of the calls. A client that does not read misses live notifications
-  first; later it counts as gone.
+- Requests begin in the order in which they arrive, and run side by side. Each gets one answer.
+  An `RpcError` becomes its error; any other exception is a bug, which costs this request alone.
+- Messages are sent in the order of the calls. A client that does not read misses live
+  notifications first; later it counts as gone.
 - When the client leaves, open requests are cancelled, and the service is closed.
 
 `JsonRpc` also serves other streams, and `ServedThread` needs no JSON-RPC.
 
 A `ServedThread` holds one session. The server makes a subclass, whose `show` sends what an `Event`
 becomes; `events` and `event_items` have their classes, and `event_json` is the form that
-`codex-py exec --json` prints. The promises about turns, cancellations and notices stand in the
-docstring of `ServedThread`. `ServedThreads` finds threads by their ids, and closes the sessions of those
-that were used longest ago.
+`codex-py exec --json` prints. Its docstring says how a server is written. In short, it promises:
 
-An `Approver` asks the client's user about a call. `offered_answers` returns the answers to a request,
-each with an id and a label, and `answer_by_id` reads the user's choice: whatever was not offered means
-no. A server that cannot ask has no approver, and such calls are refused. An `Elicitor` asks the
-questions of MCP servers and of the model. Both are cancelled when the question is withdrawn.
+- One turn runs at a time, and the others wait in the order of their beginning. A protocol may let a
+  prompt join the running turn instead, or refuse it.
+- Each turn that begins has one terminal event. A `ServedTurn` can be waited for at its beginning
+  and at its end, and raises a `TurnAborted` if it was cancelled before it began.
+- A cancellation is for the turns so far. When they have ended, no command of theirs runs.
+- Notices are sent in order, and can wait until a request is answered.
+- A closed session is opened again for its next turn, with its conversation and its choices.
+
+`ServedThreads` finds threads by their ids, and closes the sessions that were used longest ago.
+
+An `Approver` asks the client's user about a call. `offered_answers` returns the answers to a
+request, each with an id and a label, and `answer_by_id` reads the user's choice: an answer that was
+not offered means no. A server that cannot ask has no approver, and such calls are refused. An
+`Elicitor` asks the questions of MCP servers and of the model. Both are cancelled when the question
+is withdrawn.
 """
 
 from codex_py.app.approval_answers import (

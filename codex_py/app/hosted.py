@@ -66,7 +66,7 @@ class HostedSession:
 
     @property
     def is_closing(self) -> bool:
-        """True as soon as the session begins to close."""
+        """True from the beginning of a close to the next opening."""
         return self._closing.is_set()
 
     async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:

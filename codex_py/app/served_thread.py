@@ -128,23 +128,23 @@ class ServedThread(HostedSession, ABC):
     - `show`, which sends what an event becomes in the protocol;
     - `approver` and `elicitor`, which ask the client's user.
 
-    A prompt of the client becomes `begin(work)`, whose work awaits `ready` and then `run_turn` of that
-    session. The request is answered from `ServedTurn.ended`, or from `ServedTurn.started` if the
-    protocol answers it when the turn begins. `ServedThreads` keeps threads by their ids.
+    A prompt of the client becomes `begin(work)`, whose work awaits `ready` and then `run_turn` of
+    that session. The request is answered from `ServedTurn.ended`, or from `ServedTurn.started` if
+    the protocol answers it when the turn begins. `ServedThreads` keeps threads by their ids.
 
     The thread promises:
 
-    - One turn runs at a time. `begin` lets a turn wait for all earlier ones, and turns run in the order
-      of their beginning. A protocol whose prompts join the running turn tries `session.steer`
+    - One turn runs at a time. `begin` lets a turn wait for all earlier ones, and turns run in the
+      order of their beginning. A protocol whose prompts join the running turn tries `session.steer`
       first. A protocol that refuses prompts during a turn asks `is_busy`.
-    - Each turn emits `TurnStarted`, and then exactly one of `TurnCompleted` and `TurnFailed`, even if
-      it is cancelled or the client leaves. A turn that is cancelled while it waits emits nothing.
+    - Each turn emits `TurnStarted`, and then exactly one of `TurnCompleted` and `TurnFailed`, even
+      if it is cancelled or the client leaves. A turn that is cancelled while it waits emits none.
       `ServedTurn.ended` returns or raises after the terminal event.
     - `cancel` is for all turns so far, and for no later one. When a cancelled turn has ended, its
       commands are stopped, its open questions are withdrawn, and the history can be sent again.
       Prompts that were steered into it and were not sent reach no later turn.
-    - Events are shown in their order. `tell` sends notices in order too; within `answering`, it holds
-      them back until the request is answered.
+    - Events are shown in their order. `tell` sends notices in order too; within `answering`, it
+      holds them back until the request is answered.
     - `close` ends every turn first. The next opening continues the conversation with the user's
       choices. A session without a prompt has no file; the next opening then begins a new session
       with the same id.
@@ -159,8 +159,8 @@ class ServedThread(HostedSession, ABC):
         approver: decides on calls that need an approval; None: they are refused.
         elicitor: answers questions of MCP servers and of the model; None: they are declined.
         thread_id: the id of the thread; empty until its first opening.
-        lock: held while an idle session is closed or opened again. A server may hold it for requests
-            that exclude each other.
+        lock: held while an idle session is closed or opened again. A server may hold it for
+            requests that exclude each other.
     """
 
     def __init__(
