@@ -5,16 +5,21 @@ the file `entry_points.txt`, in the form in which an installer writes one for a 
 come first, so an installed package replaces nothing of theirs.
 
 Nothing of an extension is imported here. Reading the metadata of all installed packages takes 20 ms
-and more, so it is read only where somebody asks for a name that no folder has.
+and more, so it is read only where somebody asks for a name that no folder has. The form of a value is
+in https://packaging.python.org/specifications/entry-points/.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from codex_py.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 # Groups are named as modules are, but are none.
 _OURS: Final = "codex_py"
@@ -34,6 +39,8 @@ WIRES: Final = f"{_OURS}.wires"
 _FOLDERS: Final = Path(__file__).with_name("extensions")
 _PACKAGE: Final = "codex-py"
 """The package of the folders, in messages."""
+_VALUE: Final = re.compile(r"([\w.]+)\s*(?::\s*([\w.]+)\s*)?(?:\[.*\]\s*)?")
+"""A module, perhaps an attribute, and perhaps the extras that it needs."""
 
 
 class EntryPoint(NamedTuple):
@@ -83,12 +90,15 @@ def load(point: EntryPoint, what: str, key: Sequence[str] = ()) -> Any:
         key: the key of the configuration that asks for it.
 
     Raises:
-        ConfigError: the import fails.
+        ConfigError: the value has another form, or the import fails.
     """
+    parts = _VALUE.fullmatch(point.value)
+    if parts is None:
+        raise unusable(point, what, "it is not of the form `module:attribute`", key)
+    attributes = (parts[2] or "").split(".")
     try:
-        module, _, attributes = point.value.partition(":")
-        value: Any = import_module(module)
-        for attribute in filter(None, attributes.split(".")):
+        value: Any = import_module(parts[1])
+        for attribute in filter(None, attributes):
             value = getattr(value, attribute)
     except Exception as error:
         raise unusable(point, what, repr(error), key) from error
@@ -128,22 +138,60 @@ def installed_names(group: str) -> Mapping[str, str]:
 def _of_folders() -> Sequence[EntryPoint]:
     points: list[EntryPoint] = []
     for text in own_texts("entry_points.txt"):
-        group = ""
-        for line in text.splitlines():
-            if line.startswith("["):
-                group = line.strip("[]")
-                continue
-            name, is_point, value = line.partition(" = ")
-            if is_point:
-                points.append(EntryPoint(group, name, value, _PACKAGE))
+        points += _read(text, _PACKAGE)
     return points
 
 
 def _installed(group: str, name: str | None = None) -> Iterator[EntryPoint]:
     """Yield the entry points of installed packages with this group, and with this name if given."""
-    from importlib.metadata import entry_points  # 20 ms
+    for package, text in _installed_texts():
+        for point in _read(text, package):
+            if point.group == group and name in {None, point.name}:
+                yield point
 
-    for point in entry_points(group=group):
-        if name in {None, point.name}:
-            package = point.module if point.dist is None else point.dist.name
-            yield EntryPoint(group, point.name, point.value, package)
+
+def _installed_texts() -> Iterator[tuple[str, str]]:
+    """Yield the name of each installed package that extends this program, and its entry points.
+
+    If a package is there twice, the first one on `sys.path` counts, as in an import. Packages without
+    a name are skipped: an interrupted installation leaves their folders behind.
+    """
+    from importlib.metadata import distribution, distributions  # 20 ms
+
+    names: set[str] = set()
+    for found in distributions():
+        try:
+            if _OURS not in _text(found):
+                continue
+            name = _name(found)
+            same = re.sub(r"[-_.]+", "-", name).lower()
+            if not name or same in names:
+                continue
+            names.add(same)
+            first = distribution(name)
+            text = _text(first if _name(first) else found)
+        except Exception:  # noqa: BLE001 - its files are foreign, and each version of Python fails in another way
+            continue
+        yield name, text
+
+
+def _text(package: "Distribution") -> str:
+    """Read the entry points of a package. They are empty if it has none."""
+    return package.read_text("entry_points.txt") or ""
+
+
+def _name(package: "Distribution") -> str:
+    """Read the name of a package. It is empty if the package says none."""
+    return package.metadata["Name"] or ""
+
+
+def _read(text: str, package: str) -> Iterator[EntryPoint]:
+    """Yield the entry points in a file. Lines of another form are skipped."""
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            group = line.strip("[] ")
+        elif not line.startswith(("#", ";")):
+            name, equals, value = line.partition("=")
+            if equals:
+                yield EntryPoint(group, name.strip(), value.strip(), package)

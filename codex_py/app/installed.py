@@ -21,6 +21,7 @@ from codex_py.registry import (
     WIRES,
     EntryPoint,
     find,
+    installed_names,
     load,
     unusable,
 )
@@ -95,6 +96,9 @@ def _found(name: str) -> EntryPoint:
     point = find(EXTENSIONS, name)
     if point is None:
         text = f"no installed package has an extension {name!r}"
+        near = nearest(name, installed_names(EXTENSIONS))
+        if near is not None:
+            text += f"; did you mean {near!r}?"
         raise ConfigError(text, key=("extensions", name))
     return point
 

@@ -23,7 +23,7 @@ from codex_py.command_line.parser import (
     suggestion,
 )
 from codex_py.command_line.stopping import Stopped
-from codex_py.errors import CodexError, UsageError, nearest
+from codex_py.errors import CodexError, UsageError
 from codex_py.streams.standard import print_out, tell
 from codex_py.version import __version__
 
@@ -173,15 +173,15 @@ def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     if len(words) == 1 and (literal_words or has_spaces):
         return
     from codex_py.cli.package_commands import (
-        known_commands,
+        meant_commands,
         several_words,
     )  # 35 ms, for a mistake
 
     if len(words) > 1:
         raise several_words(word)
-    near = nearest(word, known_commands(), alike=TYPING_MISTAKE)
-    if near is not None:
-        mistake = f"unknown command {word!r}. Did you mean {near}?"
+    meant = meant_commands(word, TYPING_MISTAKE)
+    if meant:
+        mistake = f"unknown command {word!r}. Did you mean {meant}?"
         raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
 
 

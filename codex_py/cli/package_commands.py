@@ -1,12 +1,14 @@
 """Runs the subcommands of extensions; see `api.commands`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from codex_py.api.commands import Command
 from codex_py.cli.commands import COMMANDS as TABLE
-from codex_py.cli.commands import NAMES, may_be_command
+from codex_py.cli.commands import NAMES, OF_CODEX, find_command, may_be_command
+from codex_py.command_line.extension_options import session_parser
 from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
-from codex_py.errors import UsageError
+from codex_py.errors import UsageError, nearest
 from codex_py.registry import (
     COMMANDS,
     OPTIONS,
@@ -17,6 +19,9 @@ from codex_py.registry import (
     unusable,
 )
 from codex_py.streams.standard import print_out
+
+_SHORTEST: Final = 4
+"""The length from which a word counts as the beginning of a command, and not as a prompt."""
 
 
 def package_command(name: str) -> Command | None:
@@ -101,12 +106,39 @@ def _member(name: str, group: Command, word: str) -> Command:
 def _added_names() -> list[str]:
     """List the commands of extensions, and the members that they add to groups: `GROUP.MEMBER`."""
     own = [point.name for point in own_points(COMMANDS)]
-    return [*own, *installed_names(COMMANDS)]
+    return [*own, *_installed_commands()]
+
+
+def _installed_commands() -> Mapping[str, str]:
+    """List the commands of installed packages that can be run, with the package of each."""
+    found = installed_names(COMMANDS).items()
+    return {name: package for name, package in found if _is_free(name)}
+
+
+def _is_free(name: str) -> bool:
+    """True if a package may have a command of this name, or this member of a group."""
+    group, _, member = name.partition(".")
+    if group in OF_CODEX or not all(map(may_be_command, name.split("."))):
+        return False
+    command = find_command(group)
+    return command is None or (bool(member) and member not in command.members)
 
 
 def known_commands() -> list[str]:
     """List the names of all commands, those of extensions too."""
     return [*NAMES, *(name for name in _added_names() if "." not in name)]
+
+
+def meant_commands(word: str, alike: float = 0.6) -> str:
+    """Say which commands an unknown word may mean; empty if it is like none.
+
+    They are those that begin with the word, or else the most similar one. `alike`: as in `nearest`.
+    """
+    known = known_commands()
+    begun = sorted(name for name in known if name.startswith(word))
+    if begun and len(word) >= _SHORTEST:
+        return " or ".join(begun)
+    return nearest(word, known, alike=alike) or ""
 
 
 def further_members(group: str) -> list[str]:
@@ -128,21 +160,25 @@ def several_words(word: str) -> UsageError:
     if len(groups) == 1:
         meant = f"codex-py {groups[0]} {word}"
         return UsageError(f"put quotes around the prompt, or write `{meant}`")
-    near = suggestion(word, known_commands())
-    if near:
-        return UsageError(f"unknown command {word!r}.{near}")
+    meant = meant_commands(word)
+    if meant:
+        return UsageError(f"unknown command {word!r}. Did you mean {meant}?")
     return UsageError("put quotes around the prompt")
 
 
 def list_of_commands() -> str:
     """List the commands of installed packages for the help; empty if there are none."""
-    return _listed("Commands of installed packages", installed_names(COMMANDS))
+    return _listed("Commands of installed packages", _installed_commands())
 
 
 def list_of_options() -> str:
     """List the options of installed packages for the help of `exec`; empty if there are none."""
+    parser = session_parser()
+    found = {f"--{name}": each for name, each in installed_names(OPTIONS).items()}
     options = {
-        f"--{name}": package for name, package in installed_names(OPTIONS).items()
+        name: package
+        for name, package in found.items()
+        if parser.option_named(name) is None
     }
     return _listed("Options of installed packages", options)
 

@@ -35,7 +35,9 @@ def take_extension_options(
     """
     rest = list(words)
     options: list[Options] = []
-    for kind in dict.fromkeys(_classes(words)):
+    kinds = dict.fromkeys(_classes(words))
+    # Our folders come first, or a package could take an option of theirs.
+    for kind in sorted(kinds, key=_is_foreign):
         found, rest = CommandParser(kind).parse_known_args(rest)
         options.append(kind(**given(found)))
     return tuple(options), rest
@@ -50,6 +52,11 @@ def _classes(words: Sequence[str]) -> Iterator[type[Options]]:
         point = find(OPTIONS, named[1])
         if point is not None:
             yield _class(point)
+
+
+def _is_foreign(kind: type[Options]) -> bool:
+    """True if an installed package has the class, and no folder of `codex_py/extensions`."""
+    return not kind.__module__.startswith("codex_py.")
 
 
 def _class(point: EntryPoint) -> type[Options]:

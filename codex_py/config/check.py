@@ -11,6 +11,7 @@ from codex_py.errors import nearest
 from codex_py.protocol.annotations import Kind, expected, form, kind_at, known_names
 from codex_py.protocol.checked import Mistake, read
 from codex_py.protocol.frozen import frozen
+from codex_py.registry import TABLES, installed_names
 
 KeyPath: TypeAlias = tuple[str, ...]
 """The parts of a dotted key."""
@@ -190,7 +191,10 @@ def suggestion(key: KeyPath) -> str | None:
     if _is_setting(name):
         # A key of the top level that was written below the header of a table.
         return name
-    near = nearest(name, known_names(table_kind))
+    names = [*known_names(table_kind)]
+    if not table:
+        names += installed_names(TABLES)
+    near = nearest(name, names)
     if near is None:
         return None
     return ".".join((*table, near))
