@@ -20,9 +20,9 @@ from trigger import refusal
 
 from codex_py.app.output_schema import read_schema
 from codex_py.app.review.formats import command_text
-from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.parser import HelpRequested
+from codex_py.command_line.parsing import parse_arguments
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.config.paths import codex_home
