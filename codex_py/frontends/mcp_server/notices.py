@@ -12,15 +12,9 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.stream import Usage
 
 _MAX_LINE_CHARS = 200
-_TOLD_AT_START: Collection[Kind] = (
-    "command",
-    "call",
-    "image",
-    "question",
-    "compaction",
-)
 _TOLD_AT_END: Collection[Kind] = ("agent", "thought", "change", "search")
-"""The kinds of items with a line about their progress: each is told once."""
+_NOT_TOLD: Collection[Kind] = ("user", "agents", "error", "note", "time")
+"""All other kinds of items are told at their start."""
 
 
 def codex_event(event: events.Event) -> dict[str, Any] | None:
@@ -81,9 +75,9 @@ def progress_text(event: events.Event) -> str | None:
             done = sum(entry.completed for entry in plan.items)
             text = f"{done} of {len(plan.items)} steps of the plan done"
         case events.ItemStarted(item):
-            text = _line(item_words(item, is_done=False), _TOLD_AT_START)
+            text = _started(item_words(item, is_done=False))
         case events.ItemCompleted(item):
-            text = _line(item_words(item), _TOLD_AT_END)
+            text = _ended(item_words(item))
         case events.McpToolCallProgress(message=message) | events.Reconnecting(message):
             text = message
         case _:
@@ -96,13 +90,21 @@ def progress_text(event: events.Event) -> str | None:
     return f"{line[: _MAX_LINE_CHARS - 1]}…"
 
 
-def _line(words: ItemWords, told: Collection[Kind]) -> str | None:
-    """The line about an item, or the text of a message; None if it is not told now."""
-    if words.failed is not None or words.kind not in told:
+def _started(words: ItemWords) -> str | None:
+    if words.kind in {*_TOLD_AT_END, *_NOT_TOLD}:
+        return None
+    return _lower(words.line)
+
+
+def _ended(words: ItemWords) -> str | None:
+    if words.kind not in _TOLD_AT_END or words.failed is not None:
         return None
     if words.kind in {"agent", "thought"}:
         return words.body[0].text
-    line = words.line
+    return _lower(words.line)
+
+
+def _lower(line: str) -> str:
     return line[:1].lower() + line[1:]
 
 

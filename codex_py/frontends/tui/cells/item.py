@@ -1,7 +1,7 @@
 """Cells of items and of the program's messages. Commands and patches have modules of their own."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rich.console import Group, RenderableType
@@ -13,6 +13,7 @@ from codex_py.app.views.diffs import read_diff
 from codex_py.app.views.item_words import (
     STEP_MARKS,
     ItemWords,
+    Kind,
     item_words,
     prompt_text,
     worked_for,
@@ -64,6 +65,18 @@ _STEP_STYLES = {
     "pending": ("quiet", "quiet"),
 }
 """The styles of a step's mark and of its text, by its status."""
+_NOT_LIVE: Collection[Kind] = (
+    "user",
+    "agent",
+    "thought",
+    "plan",
+    "question",
+    "search",
+    "error",
+    "note",
+    "time",
+)
+"""The kinds of items that are shown elsewhere while they run, or that end when they start."""
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
@@ -130,17 +143,16 @@ def live_cell(
             return running_cell(item, output, elapsed_s, theme, tail=tail)
         case event_items.FileChange():
             return changing_cell(item, theme)
-        case event_items.McpToolCall(tool="request_user_input"):
-            return None
         case event_items.ContextCompaction():
             return _compaction_cell(words, is_over=False)
-        case event_items.McpToolCall() | event_items.CollabToolCall():
-            parts: list[RenderableType] = [_line(words, theme)]
-            if output and tail:
-                parts.append(below(Text(one_line(output, 200), "quiet")))
-            return marked(*parts, style="accent")
         case _:
-            return None
+            pass
+    if words.kind in _NOT_LIVE:
+        return None
+    parts: list[RenderableType] = [_line(words, theme)]
+    if output and tail:
+        parts.append(below(Text(one_line(output, 200), "quiet")))
+    return marked(*parts, style="accent")
 
 
 def _plan_cell(
