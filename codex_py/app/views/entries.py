@@ -32,8 +32,8 @@ _KINDS: Mapping[WordsKind, Kind] = {
     "error": "error",
 }
 """All other kinds are calls."""
-_NOTED_FAILURES = {"call", "image"}
-"""The kinds whose failure is a note, because neither the verb nor a message tells it."""
+_SAID_FAILURES = {"change", "question", "compaction", "error"}
+"""The kinds whose verb or message tells the failure. That of others is a note."""
 
 
 @frozen
@@ -92,7 +92,7 @@ def _entry(item: event_items.ThreadItem) -> ExportEntry:
 def _line_entry(words: ItemWords) -> ExportEntry:
     """Return the entry of an item that needs no form of its own."""
     note = ""
-    if words.failed is not None and words.kind in _NOTED_FAILURES:
+    if words.failed is not None and words.kind not in _SAID_FAILURES:
         note = words.failed
     return ExportEntry(
         kind=_KINDS.get(words.kind, "call"),
