@@ -1,8 +1,9 @@
-"""A thread item in words: what was done to what, why it failed, and the text below.
+"""A thread item in words: what was done to what, how it failed, and the text below.
 
-Each place that shows items to people takes their words from here; the layout is its own, and so are
-the fields of a protocol. Nothing is cut or made safe to show here: the texts may be long, and may
-contain control sequences.
+The terminal, exports, editors and the progress of the MCP server take their words from here; the
+layout is theirs. Fields of a protocol, and the lines of Codex that `exec` prints, stay where they
+are written. Nothing is cut or made safe to show here: the texts may be long, and may contain control
+sequences.
 """
 
 from collections.abc import Mapping, Sequence
