@@ -33,11 +33,11 @@ def run(
     """Run a command line beside a package that cannot be imported. Returns its one sentence."""
     packages = place.home / "packages"
     groups = {
-        group: dict.fromkeys(names, "codex_py_other:thing")
+        group: dict.fromkeys(names, "codex_py_misspelt:thing")
         for group, names in OF_PACKAGE.items()
     }
     install_package(
-        packages, "codex_py_other", "raise SystemError('it was imported')\n", groups
+        packages, "codex_py_misspelt", "raise SystemError('it was imported')\n", groups
     )
     monkeypatch.setattr(sys, "path", [str(packages), *sys.path])
     monkeypatch.setenv("CODEX_HOME", str(place.home))
@@ -50,7 +50,7 @@ def run(
         assert (code, out) == (78 if config else 2, "")
         assert "Traceback" not in err
         assert "it was imported" not in err
-        assert "codex_py_other" not in sys.modules
+        assert "codex_py_misspelt" not in sys.modules
         return err
 
     return run
