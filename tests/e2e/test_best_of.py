@@ -261,6 +261,17 @@ def test_attempts_differ_and_the_best_score_wins(place: Workplace) -> None:
     )
 
 
+@pytest.mark.parametrize("options", [(), ("--approve-for-me",)])
+def test_attempts_have_the_options_of_extensions(
+    place: Workplace, options: tuple[str, ...]
+) -> None:
+    ended, server = run(place, [DONE], "--best-of", "1", *options)
+    assert ended.code == 0, ended.err
+    # Without the option, nobody is asked.
+    is_asked = "on-request" in str(server.requests[0].input)
+    assert is_asked is bool(options)
+
+
 def test_a_smaller_diff_wins_but_not_against_one_that_changes_nothing(
     place: Workplace,
 ) -> None:

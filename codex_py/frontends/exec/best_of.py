@@ -241,6 +241,8 @@ class _BestOf:
         )
         # Nobody can undo a turn in a worktree that has been removed.
         words = [*option_words(own, _OF_ATTEMPTS), "--config=features.undo=false"]
+        for options in own.of_extensions:
+            words += option_words(options)
         return Attempt(number, varied, words, text, price)
 
     def _varied_arguments(self, varied: Mapping[str, str]) -> Arguments:
