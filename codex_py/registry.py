@@ -77,11 +77,6 @@ def find(group: str, name: str) -> EntryPoint | None:
     return found[0] if found else None
 
 
-def has_command(name: str) -> bool:
-    """True if an extension has this command. Raises the error of `find`."""
-    return find(COMMANDS, name) is not None
-
-
 def load(point: EntryPoint, what: str, key: Sequence[str] = ()) -> Any:
     """Import the value of an entry point.
 

@@ -1,9 +1,9 @@
-"""Features, reviewers and wires of extensions: folders of `codex_py/extensions` and installed packages.
+"""Features and reviewers of extensions: folders of `codex_py/extensions` and installed packages.
 
 The module is loaded only if an option or the configuration asks for one.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -14,11 +14,9 @@ from codex_py.config.declared.section import Section
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
 from codex_py.protocol.extension import Feature, Place
-from codex_py.protocol.stream import Wire
 from codex_py.registry import (
     EXTENSIONS,
     REVIEWERS,
-    WIRES,
     EntryPoint,
     find,
     installed_names,
@@ -179,19 +177,3 @@ def _require_valid(
             if near is not None:
                 text += f"; did you mean `{near}`?"
         raise ConfigError(text, key=key)
-
-
-def installed_wire(name: str) -> Callable[..., Wire]:
-    """Return the class, or another maker, of the wire that `wire_api` names.
-
-    Raises:
-        ConfigError: it is not installed, or cannot be used.
-    """
-    point = find(WIRES, name)
-    if point is None:
-        raise ConfigError(f"no installed package has a wire {name!r}")
-    make = load(point, "wire")
-    if not callable(make):
-        is_now = type(make).__name__
-        raise unusable(point, "wire", f"its entry point is a {is_now}, not a class")
-    return cast("Callable[..., Wire]", make)

@@ -7,10 +7,11 @@ import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 import httpx
 
+from codex_py import registry
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
@@ -351,9 +352,15 @@ def _wire_class(wire_api: str) -> Callable[..., Wire]:
     if wire_api in WIRES:
         class_path, _ = WIRES[wire_api]
         return load(class_path)
-    from codex_py.app.installed import installed_wire  # 20 ms
-
-    return installed_wire(wire_api)
+    point = registry.find(registry.WIRES, wire_api)
+    if point is None:
+        raise ConfigError(f"no installed package has a wire {wire_api!r}")
+    make = registry.load(point, "wire")
+    if not callable(make):
+        is_now = type(make).__name__
+        reason = f"its entry point is a {is_now}, not a class"
+        raise registry.unusable(point, "wire", reason)
+    return cast("Callable[..., Wire]", make)
 
 
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:

@@ -9,7 +9,6 @@ from typing import Any, cast
 from codex_py.app.loading import load
 from codex_py.cli.commands import (
     BEST_OF,
-    COMMANDS,
     OF_CODEX,
     TERMINAL,
     Command,
@@ -17,7 +16,6 @@ from codex_py.cli.commands import (
     may_be_command,
 )
 from codex_py.command_line.parser import (
-    TYPING_MISTAKE,
     HelpRequested,
     not_there_yet,
     suggestion,
@@ -110,7 +108,6 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if arguments.best_of is not None:
         target = f"codex_py.{BEST_OF}"
     for options in arguments.of_extensions:
-        _require_taken(options, target)
         code = options.run(arguments, environment)
         if code is not None:
             return code
@@ -123,23 +120,25 @@ def _is_of_extension(name: str) -> bool:
     """True if an extension has this command, or this further member of a group: `GROUP.MEMBER`."""
     if not all(map(may_be_command, name.split("."))):
         return False
-    from codex_py.registry import has_command  # 1 ms
-
-    return has_command(name)
+    return _package_commands().has_command(name)
 
 
 def _run_extension(
     name: str, argv: Sequence[str], environment: Mapping[str, str]
 ) -> int:
     """Run a command of an extension. Returns the exit code."""
-    from codex_py.cli.package_commands import (
-        package_command,
-        run_package_command,
-    )  # 15 ms, for the commands of extensions
-
-    command = package_command(name)
+    commands = _package_commands()
+    command = commands.package_command(name)
     assert command is not None
-    return run_package_command(name.replace(".", " "), command, argv, environment)
+    shown = name.replace(".", " ")
+    return commands.run_package_command(shown, command, argv, environment)
+
+
+def _package_commands():
+    """Load what runs the commands of extensions, and what says which command was meant."""
+    from codex_py.cli import package_commands  # 15 ms, for words that are no command
+
+    return package_commands
 
 
 def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
@@ -172,43 +171,13 @@ def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     has_spaces = word.split() != [word]
     if len(words) == 1 and (literal_words or has_spaces):
         return
-    from codex_py.cli.package_commands import (
-        meant_commands,
-        several_words,
-    )  # 35 ms, for a mistake
-
+    commands = _package_commands()
     if len(words) > 1:
-        raise several_words(word)
-    meant = meant_commands(word, TYPING_MISTAKE)
+        raise commands.several_words(word)
+    meant = commands.misspelt_command(word)
     if meant:
         mistake = f"unknown command {word!r}. Did you mean {meant}?"
         raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
-
-
-def _require_taken(options: Any, target: str) -> None:
-    """Raise a `UsageError` if the command does not take these options of an extension.
-
-    Args:
-        target: the function that runs the command.
-    """
-    name = _session_name(target)
-    if name in options.commands:
-        return
-    from codex_py.command_line.arguments import (
-        given_options,  # 0 ms, it was loaded before
-    )
-
-    given = given_options(options)
-    taking = " and ".join(f"`codex-py {each}`" for each in options.commands)
-    raise UsageError(f"{given} is for {taking}")
-
-
-def _session_name(target: str) -> str:
-    """The name of a command that has sessions, as in `Options.commands`."""
-    if target == f"codex_py.{TERMINAL}":
-        return "terminal"
-    names = [each.names[0] for each in COMMANDS if each.target() == target]
-    return names[0] if names else "exec --best-of"
 
 
 def _require_terminal() -> None:
@@ -243,9 +212,7 @@ def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
     name = group.names[0]
     if _is_of_extension(f"{name}.{word}"):
         return word, rest
-    from codex_py.cli.package_commands import further_members  # 35 ms, for a mistake
-
-    members = [*group.members, *further_members(name)]
+    members = [*group.members, *_package_commands().further_members(name)]
     names = ", ".join(members)
     if not word or word.startswith("-"):
         raise UsageError(f"say what to do: codex-py {name} COMMAND, one of {names}")

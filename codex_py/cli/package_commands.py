@@ -7,11 +7,17 @@ from codex_py.api.commands import Command
 from codex_py.cli.commands import COMMANDS as TABLE
 from codex_py.cli.commands import NAMES, OF_CODEX, find_command, may_be_command
 from codex_py.command_line.extension_options import session_parser
-from codex_py.command_line.parser import HelpRequested, parse_options, suggestion
+from codex_py.command_line.parser import (
+    TYPING_MISTAKE,
+    HelpRequested,
+    parse_options,
+    suggestion,
+)
 from codex_py.errors import UsageError, nearest
 from codex_py.registry import (
     COMMANDS,
     OPTIONS,
+    EntryPoint,
     find,
     installed_names,
     load,
@@ -24,6 +30,11 @@ _SHORTEST: Final = 4
 """The length from which a word counts as the beginning of a command, and not as a prompt."""
 
 
+def has_command(name: str) -> bool:
+    """True if an extension has this command. Raises a `ConfigError` if several packages have it."""
+    return _point(name) is not None
+
+
 def package_command(name: str) -> Command | None:
     """Load the command of this name. None if no extension has one.
 
@@ -33,9 +44,7 @@ def package_command(name: str) -> Command | None:
     Raises:
         ConfigError: more than one package has it, or it cannot be loaded.
     """
-    if not all(map(may_be_command, name.split("."))):
-        return None
-    point = find(COMMANDS, name)
+    point = _point(name)
     if point is None:
         return None
     command = load(point, "command")
@@ -46,6 +55,13 @@ def package_command(name: str) -> Command | None:
     if command.run is None and not command.members:
         raise unusable(point, "command", "it has neither `run` nor `members`")
     return command
+
+
+def _point(name: str) -> EntryPoint | None:
+    """Find the entry point of a command. None if no command can have the name."""
+    if not all(map(may_be_command, name.split("."))):
+        return None
+    return find(COMMANDS, name)
 
 
 def run_package_command(
@@ -129,16 +145,21 @@ def known_commands() -> list[str]:
     return [*NAMES, *(name for name in _added_names() if "." not in name)]
 
 
-def meant_commands(word: str, alike: float = 0.6) -> str:
-    """Say which commands an unknown word may mean; empty if it is like none.
+def meant_commands(word: str) -> str:
+    """Say which commands an unknown word may mean, before other words; empty if it is like none.
 
-    They are those that begin with the word, or else the most similar one. `alike`: as in `nearest`.
+    They are those that begin with the word, or else the most similar one.
     """
     known = known_commands()
     begun = sorted(name for name in known if name.startswith(word))
     if begun and len(word) >= _SHORTEST:
         return " or ".join(begun)
-    return nearest(word, known, alike=alike) or ""
+    return nearest(word, known) or ""
+
+
+def misspelt_command(word: str) -> str | None:
+    """Return the command that a word alone, which may be a prompt, has a typing mistake in."""
+    return nearest(word, known_commands(), alike=TYPING_MISTAKE)
 
 
 def further_members(group: str) -> list[str]:

@@ -26,6 +26,9 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
 
+FLAG = re.compile(r"--?[A-Za-z][\w-]*")
+"""The beginning of a word that has the form of an option."""
+
 
 def unknown_feature(name: str, known: Collection[str]) -> str:
     """The message about a feature that does not exist. It begins with the words of Codex."""

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import FLAG, Arguments
 from codex_py.command_line.options import Options
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.errors import UsageError
@@ -16,6 +17,9 @@ from codex_py.registry import (
     own_points,
     unusable,
 )
+
+_NOT_YET = {"--remote"}
+"""Options of Codex that this program knows of and does not have."""
 
 
 def take_extension_options(
@@ -30,7 +34,7 @@ def take_extension_options(
         An instance of each class with an option among the words, and the other words.
 
     Raises:
-        UsageError: one of the options has a bad value, or none.
+        UsageError: one of the options has a bad value, or none; or nobody has it.
         ConfigError: the class of an option cannot be used.
     """
     rest = list(words)
@@ -40,6 +44,8 @@ def take_extension_options(
     for kind in sorted(kinds, key=_is_foreign):
         found, rest = CommandParser(kind).parse_known_args(rest)
         options.append(kind(**given(found)))
+    for word in rest:
+        _refuse_unknown_option(word)
     return tuple(options), rest
 
 
@@ -79,9 +85,35 @@ def session_parser() -> CommandParser:
     return parser
 
 
-def unknown_option(name: str) -> UsageError:
+def _unknown_option(name: str) -> UsageError:
     """Make the error for an option that neither the program nor an extension has."""
     parser = session_parser()
     for installed in installed_names(OPTIONS):
         parser.add_argument(f"--{installed}")
     return parser.unknown_option(name)
+
+
+def _refuse_unknown_option(word: str) -> None:
+    """Raise a `UsageError` if a word has the form of an option, which the parser did not know."""
+    option = FLAG.match(word)
+    is_prompt = " " in word.partition("=")[0]
+    if option is None or is_prompt:
+        return
+    name = option[0]
+    if name in _NOT_YET:
+        raise UsageError(f"{name} is not supported yet")
+    advice = _foreign_options().get(name)
+    if advice is not None:
+        raise UsageError(f"unknown option {name}. {advice}")
+    raise _unknown_option(name)
+
+
+def _foreign_options() -> dict[str, str]:
+    """Read the advice for people who come from other agents, by the option that they type."""
+    listed = Path(__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
+    advice: dict[str, str] = {}
+    for line in listed.splitlines():
+        if line and not line.startswith("#"):
+            names, _, text = line.partition(" | ")
+            advice |= dict.fromkeys(names.split(", "), text)
+    return advice

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from codex_py.command_line.arguments import (
+    FLAG,
     OF_BEST_OF,
     Arguments,
     given_options,
@@ -17,24 +17,10 @@ from codex_py.command_line.parser import CommandParser, given
 from codex_py.errors import UsageError
 from codex_py.protocol.ids import is_thread_id
 
-_NOT_YET = {"--remote"}
-"""Options of Codex that this program knows of and does not have."""
 _NOT_NEW = {("resume",), ("fork",), ("review",)}
 """The words behind `exec` with which it starts no new session."""
-_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _REQUEST = re.compile(r"(?:^|/)approval-[0-9a-f]+\.json$")
 """The end of the path of a request for an approval."""
-
-
-def _foreign_options() -> dict[str, str]:
-    """Read the advice for people who come from other agents, by the option that they type."""
-    listed = Path(__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
-    advice: dict[str, str] = {}
-    for line in listed.splitlines():
-        if line and not line.startswith("#"):
-            names, _, text = line.partition(" | ")
-            advice |= dict.fromkeys(names.split(", "), text)
-    return advice
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments:
@@ -52,8 +38,6 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     found, words = parser.parse_known_args(before)
     # argparse gives unknown options back among the words.
     of_extensions, words = _extension_options(words)
-    for word in words:
-        _refuse_unknown_option(word)
     values = given(found)
     words += _taken_from_images(values.get("image", []))
     denied: list[str] = values.get("deny", [])
@@ -71,6 +55,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         arguments = replace(arguments, json=True)
     _check_combinations(arguments)
     _check_best_of(arguments)
+    for each in arguments.of_extensions:
+        _require_taken(each, arguments.command)
     return arguments
 
 
@@ -83,8 +69,11 @@ def _with_value(word: str) -> str:
 
 
 def _extension_options(words: list[str]) -> tuple[tuple[Any, ...], list[str]]:
-    """Split the words into the options of extensions, parsed, and all others."""
-    if not any(_FLAG.match(word) for word in words):
+    """Split the words into the options of extensions, parsed, and all others.
+
+    Raises a `UsageError` for an option that nobody has.
+    """
+    if not any(FLAG.match(word) for word in words):
         return (), words
     from codex_py.command_line.extension_options import take_extension_options  # 2 ms
 
@@ -103,28 +92,16 @@ def _taken_from_images(images: list[str]) -> list[str]:
     return []
 
 
-def _refuse_unknown_option(word: str) -> None:
-    """Raise a `UsageError` if a word has the form of an option, which the parser did not know."""
-    option = _FLAG.match(word)
-    is_prompt = " " in word.partition("=")[0]
-    if option is None or is_prompt:
-        return
-    name = option[0]
-    if name in _NOT_YET:
-        raise UsageError(f"{name} is not supported yet")
-    advice = _foreign_options().get(name)
-    if advice is not None:
-        raise UsageError(f"unknown option {name}. {advice}")
-    from codex_py.command_line.extension_options import (
-        unknown_option,  # 0 ms, it was loaded before
-    )
-
-    raise unknown_option(name)
-
-
 def _check_combinations(arguments: Arguments) -> None:
     if arguments.with_changes and arguments.worktree is None:
         raise UsageError("--with-changes has no effect without --worktree")
+
+
+def _require_taken(options: Any, command: str) -> None:
+    """Raise a `UsageError` if the command does not take these options of an extension."""
+    if command not in options.commands:
+        taking = " and ".join(f"`codex-py {each}`" for each in options.commands)
+        raise UsageError(f"{given_options(options)} is for {taking}")
 
 
 def _check_best_of(arguments: Arguments) -> None:

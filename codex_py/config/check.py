@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
+from codex_py.config.declared.claimed import is_like_protecting
 from codex_py.config.declared.kinds import Secret, Variable
 from codex_py.config.declared.model import ModelProvider
 from codex_py.config.declared.section import key_of
@@ -151,8 +152,6 @@ def may_protect(key: KeyPath) -> bool:
         return False
     if nearest(key[0], _PROTECTING_KEYS, alike=_MISSPELT) is not None:
         return True
-    from codex_py.config.declared.claimed import is_like_protecting  # 1 ms
-
     return is_like_protecting(key[0], _MISSPELT)
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
+from codex_py import registry
 from codex_py.errors import ConfigError
 from codex_py.model.profile import Profile
 from codex_py.protocol.addresses import shown_url
@@ -257,8 +258,6 @@ def _wire_api(value: str, where: Sequence[str]) -> str:
     """The value, if it is the name of an API of ours or of an installed package."""
     if value in WIRES:
         return value
-    from codex_py import registry  # 20 ms, and most providers speak an API of ours
-
     if registry.find(registry.WIRES, value) is not None:
         return value
     return _one_of(WIRES, value, where)

@@ -117,10 +117,6 @@ def test_without_the_option_the_package_is_not_imported(
         ([*EXEC, "--most-words"], "--most-words: expected one argument"),
         ([*EXEC, "--most-wrods", "2", "go"], "unknown option --most-wrods."),
         (
-            ["exec", "--best-of", "2", "--most-words", "2", "go"],
-            "--most-words is for `codex-py exec`",
-        ),
-        (
             ["review", "--most-words", "2"],
             "--most-words is for `codex-py exec`",
         ),

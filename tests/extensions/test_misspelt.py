@@ -62,7 +62,7 @@ def run(
         # Of this program and of its folders.
         ("btach", "unknown command 'btach'. Did you mean batch?"),
         ("btach x", "unknown command 'btach'. Did you mean batch?"),
-        ("prov", "unknown command 'prov'. Did you mean provenance or providers?"),
+        ("prov", "stdin is not a terminal"),
         ("prov x", "unknown command 'prov'. Did you mean provenance or providers?"),
         ("provenence", "unknown command 'provenence'. Did you mean provenance?"),
         ("blame-agnet x", "unknown command 'blame-agnet'. Did you mean blame-agent?"),

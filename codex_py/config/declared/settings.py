@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from codex_py.config.declared.claimed import ClaimedTable, claimed_key, own_tables
 from codex_py.config.declared.features import Budget, Features, Gates, Hooks
 from codex_py.config.declared.kinds import (
     Count,
@@ -43,9 +44,6 @@ from codex_py.config.declared.tools import (
     Tools,
 )
 from codex_py.config.declared.tui import Tui
-
-if TYPE_CHECKING:
-    from codex_py.config.declared.claimed import ClaimedTable
 
 
 class Patch(Section):
@@ -121,14 +119,10 @@ class Settings(Section):
 
     @classmethod
     def further_key(cls, name: str) -> Key | None:
-        from codex_py.config.declared.claimed import claimed_key  # 1 ms
-
         return claimed_key(name)
 
     @classmethod
     def __known_names__(cls) -> Collection[str]:
-        from codex_py.config.declared.claimed import own_tables  # 1 ms
-
         return [*super().__known_names__(), *own_tables()]
 
     @property
