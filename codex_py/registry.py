@@ -10,6 +10,7 @@ in https://packaging.python.org/specifications/entry-points/.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -30,7 +31,8 @@ EXTENSIONS: Final = f"{_OURS}.extensions"
 OPTIONS: Final = f"{_OURS}.options"
 """Options of sessions, without their dashes; see `api.options`."""
 REVIEWERS: Final = f"{_OURS}.reviewers"
-"""Values of `approvals_reviewer`, which decide approvals in place of the user."""
+"""Values of `approvals_reviewer`, which decide approvals in place of the user. The configuration takes
+those of Codex alone, so only a folder can have one."""
 TABLES: Final = f"{_OURS}.tables"
 """Tables of the configuration; see `api.tables`."""
 WIRES: Final = f"{_OURS}.wires"
@@ -139,10 +141,18 @@ def _of_folders() -> Sequence[EntryPoint]:
 
 def _installed(group: str, name: str | None = None) -> Iterator[EntryPoint]:
     """Yield the entry points of installed packages with this group, and with this name if given."""
+    for point in _of_packages(tuple(sys.path)):
+        if point.group == group and name in {None, point.name}:
+            yield point
+
+
+@cache
+def _of_packages(_path: Sequence[str]) -> Sequence[EntryPoint]:
+    """Read the entry points of all packages, once for all questions. `_path`: `sys.path`, where they are."""
+    points: list[EntryPoint] = []
     for package, text in _installed_texts():
-        for point in _read(text, package):
-            if point.group == group and name in {None, point.name}:
-                yield point
+        points += _read(text, package)
+    return points
 
 
 def _installed_texts() -> Iterator[tuple[str, str]]:
