@@ -12,26 +12,15 @@ from typing import TypeAlias
 import pytest
 
 from codex_py.cli.main import main
-from tests.support.packages import install_package
+from tests.support.packages import (
+    install_package,
+    shown_block,
+    shown_points,
+)
 
-ROOT = Path(__file__).parents[2]
-DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
 GROUP = "codex_py.commands"
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
-
-
-def block(start: str) -> str:
-    """The code block of the documentation that has this text."""
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if start in each)
-    return found
-
-
-def points() -> dict[str, str]:
-    """The entry points that the documentation shows."""
-    lines = block('[project.entry-points."codex_py.commands"]').splitlines()[1:]
-    return dict(line.replace('"', "").split(" = ") for line in lines)
 
 
 @pytest.fixture
@@ -49,8 +38,8 @@ def documented(packages: Path) -> Path:
     install_package(
         packages,
         "codex_py_count",
-        block("Count the words of a file."),
-        {GROUP: points()},
+        shown_block("Count the words of a file."),
+        {GROUP: shown_points(GROUP)},
     )
     return packages
 

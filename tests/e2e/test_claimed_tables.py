@@ -3,7 +3,6 @@
 Tests `api/tables.py` and `config/declared/claimed.py`.
 """
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,34 +12,23 @@ from typing import TypeAlias
 import pytest
 
 from codex_py.testing import ev_completed, ev_message
-from tests.support.packages import install_package
+from tests.support.packages import (
+    PROGRAM,
+    install_package,
+    shown_block,
+    shown_points,
+)
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
-ROOT = Path(__file__).parents[2]
-DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
 GROUP = "codex_py.tables"
-PROGRAM = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-from codex_py.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
 EXEC = ("exec", "--json", "--skip-git-repo-check")
 
 Run: TypeAlias = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
-def block(text: str) -> str:
-    """The code block of the documentation that has this text."""
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if text in each)
-    return found
-
-
 def install(packages: Path, module: str) -> None:
-    lines = block('[project.entry-points."codex_py.tables"]').splitlines()[1:]
-    points = dict(line.replace('"', "").split(" = ") for line in lines)
+    points = shown_points(GROUP)
     install_package(packages, "codex_py_quiet", module, {GROUP: points})
 
 
@@ -73,7 +61,7 @@ def run(place: Workplace, packages: Path) -> Run:
 
 
 def test_a_table_of_a_package_makes_its_feature(packages: Path, run: Run) -> None:
-    install(packages, block("class QuietHours"))
+    install(packages, shown_block("class QuietHours"))
     done = run('[quiet-hours]\nbegin = "22:00"')
     assert done.returncode == 0, done.stderr
     assert b"It is quiet from 22:00." in done.stdout
@@ -97,7 +85,7 @@ def test_without_the_table_the_package_is_not_imported(
 def test_a_mistake_in_the_table_is_one_sentence(
     packages: Path, run: Run, setting: str, message: str
 ) -> None:
-    install(packages, block("class QuietHours"))
+    install(packages, shown_block("class QuietHours"))
     done = run(f"[quiet-hours]\n{setting}", "--strict-config")
     assert done.returncode == 78
     text = done.stderr.decode()
@@ -112,11 +100,11 @@ def test_a_mistake_in_the_table_is_one_sentence(
         ("import no_such_module\n", "ModuleNotFoundError"),
         ("QuietHours = 3\n", "is no subclass of `ClaimedTable`"),
         (
-            block("class QuietHours").replace("return quiet_hours", "return 3"),
+            shown_block("class QuietHours").replace("return quiet_hours", "return 3"),
             "`feature` returned int, which is not callable",
         ),
         (
-            block("class QuietHours").replace("return quiet_hours", "1 / 0"),
+            shown_block("class QuietHours").replace("return quiet_hours", "1 / 0"),
             "ZeroDivisionError",
         ),
     ],
@@ -136,7 +124,7 @@ def test_a_package_that_cannot_be_used_is_named(
 def test_a_protecting_table_refuses_unknown_keys_and_misspelt_names(
     packages: Path, run: Run
 ) -> None:
-    module = block("class QuietHours").replace(
+    module = shown_block("class QuietHours").replace(
         "    begin:", "    protects = True\n    begin:"
     )
     install(packages, module)

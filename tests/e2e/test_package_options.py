@@ -3,7 +3,6 @@
 Tests `api/options.py`, `command_line/options.py` and `command_line/extension_options.py`.
 """
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,29 +12,19 @@ from typing import TypeAlias
 import pytest
 
 from codex_py.testing import ev_completed, ev_message
-from tests.support.packages import install_package
+from tests.support.packages import (
+    PROGRAM,
+    install_package,
+    shown_block,
+    shown_points,
+)
 from tests.support.program import Workplace, environment, jsonl
 from tests.support.server import ScriptedServer
 
-ROOT = Path(__file__).parents[2]
-DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
 GROUP = "codex_py.options"
-PROGRAM = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-from codex_py.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
 
 Done: TypeAlias = "subprocess.CompletedProcess[bytes]"
 Run: TypeAlias = Callable[..., Done]
-
-
-def block(text: str) -> str:
-    """The code block of the documentation that has this text."""
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if text in each)
-    return found
 
 
 def says(text: str) -> list[dict[str, object]]:
@@ -43,8 +32,7 @@ def says(text: str) -> list[dict[str, object]]:
 
 
 def install(packages: Path, module: str) -> None:
-    lines = block('[project.entry-points."codex_py.options"]').splitlines()[1:]
-    points = dict(line.replace('"', "").split(" = ") for line in lines)
+    points = shown_points(GROUP)
     install_package(packages, "codex_py_words", module, {GROUP: points})
 
 
@@ -84,7 +72,7 @@ EXEC = ("exec", "--json", "--skip-git-repo-check")
 def test_an_option_of_a_package_makes_its_feature(
     place: Workplace, packages: Path, run: Run, words: tuple[str, ...]
 ) -> None:
-    install(packages, block("class WordsOptions"))
+    install(packages, shown_block("class WordsOptions"))
     with ScriptedServer([says("one two three"), says("one two")]) as server:
         place.configure(server)
         done = run(*EXEC, *words)
@@ -125,7 +113,7 @@ def test_without_the_option_the_package_is_not_imported(
 def test_a_mistake_is_one_sentence(
     place: Workplace, packages: Path, run: Run, words: list[str], message: str
 ) -> None:
-    install(packages, block("class WordsOptions"))
+    install(packages, shown_block("class WordsOptions"))
     with ScriptedServer([]) as server:
         place.configure(server)
         done = run(*words)

@@ -1,7 +1,34 @@
-"""Packages that tests install: a module, and the metadata that an installer would write."""
+"""Packages that tests install: a module, and the metadata that an installer would write.
 
+`docs/extensions.md` shows modules and entry points, which tests install as they stand there.
+"""
+
+import re
 from collections.abc import Mapping
 from pathlib import Path
+
+DOC = Path(__file__).parents[2] / "docs/extensions.md"
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from codex_py.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The program with another folder on `sys.path`, which is its first argument."""
+
+
+def shown_block(text: str) -> str:
+    """The code block of the documentation that has this text."""
+    page = DOC.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (found,) = (each for each in blocks if text in each)
+    return found
+
+
+def shown_points(group: str) -> dict[str, str]:
+    """The entry points of a group that the documentation shows."""
+    lines = shown_block(f'[project.entry-points."{group}"]').splitlines()[1:]
+    return dict(line.replace('"', "").split(" = ") for line in lines)
 
 
 def install_package(
