@@ -184,7 +184,8 @@ def several_words(word: str) -> UsageError:
     meant = meant_commands(word)
     if meant:
         return UsageError(f"unknown command {word!r}. Did you mean {meant}?")
-    return UsageError("put quotes around the prompt")
+    text = f"put quotes around the prompt; there is no command {word!r}"
+    return UsageError(text)
 
 
 def list_of_commands() -> str:
