@@ -23,7 +23,8 @@ from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import CodexError, ConfigError, OptionError, UsageError
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.extension import Extension, Feature, Place, Thread, TurnStop
+from codex_py.protocol.extension import Extension, Feature, Thread, TurnStop
+from codex_py.protocol.place import Place
 from codex_py.protocol.prompts import Note
 
 __all__ = [

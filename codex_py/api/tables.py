@@ -25,7 +25,8 @@ from codex_py.config.declared.section import (
 )
 from codex_py.config.layers import Layers
 from codex_py.errors import CodexError, ConfigError
-from codex_py.protocol.extension import Extension, Feature, Place, Thread
+from codex_py.protocol.extension import Extension, Feature, Thread
+from codex_py.protocol.place import Place
 
 __all__ = [
     "ClaimedTable",

@@ -13,7 +13,8 @@ from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.declared.section import Section
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
-from codex_py.protocol.extension import Feature, Place
+from codex_py.protocol.extension import Feature
+from codex_py.protocol.place import Place
 from codex_py.registry import (
     EXTENSIONS,
     REVIEWERS,

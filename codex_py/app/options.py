@@ -13,11 +13,12 @@ from codex_py.core.session import Session
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.extension import Feature, NewChild, ParentThread, Place, Thread
+from codex_py.protocol.extension import Feature, NewChild, ParentThread, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.network_report import NetworkReport
+from codex_py.protocol.place import Place
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelClient
 

@@ -7,7 +7,8 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session import TurnResult
 from codex_py.command_line.arguments import Arguments
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.extension import Feature, Place
+from codex_py.protocol.extension import Feature
+from codex_py.protocol.place import Place
 
 EXEC = ("exec",)
 SESSIONS = ("exec", "review", "terminal", "acp", "app-server", "mcp-server")

@@ -16,7 +16,6 @@ rules say so; a bug around a call fails that call alone, see `Dispatch`. A cance
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from enum import Enum
 from pathlib import Path
 from typing import (
     Any,
@@ -39,18 +38,6 @@ from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelStream, ToolChoice, Usage
 from codex_py.protocol.tools import ToolSpec
-
-
-class Place(Enum):
-    """The place of a feature of an extension among those of the program."""
-
-    OUTERMOST = "outermost"
-    """Around the features that count, change or refuse calls and requests: it sees each call from its
-    start to its end."""
-    BEHIND_HOOKS = "behind hooks"
-    """Inside of the hooks, and around the record of changes. It sees calls as a hook rewrote them, no
-    call that a hook refused, and it is asked about the end of a turn when the hooks are satisfied."""
-
 
 Occasion: TypeAlias = Literal["start", "resume", "compact"]
 ToolFinder: TypeAlias = Callable[[str], Tool[Any] | None]

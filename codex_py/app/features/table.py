@@ -11,7 +11,8 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.declared.section import raw
 from codex_py.config.definition_folders import skill_folders
 from codex_py.config.hook_places import has_hooks
-from codex_py.protocol.extension import Feature, Place
+from codex_py.protocol.extension import Feature
+from codex_py.protocol.place import Place
 
 Slot: TypeAlias = Sequence[Feature]
 """The features in one row of the table: one or none, or those of extensions at a `Place`."""

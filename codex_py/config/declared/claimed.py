@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codex_py.config.declared.section import Key, Section
 from codex_py.errors import nearest
-from codex_py.protocol.extension import Feature, Place
+from codex_py.protocol.place import Place
 from codex_py.registry import TABLES, find, load, own_points, unusable
+
+if TYPE_CHECKING:
+    from codex_py.protocol.extension import Feature
 
 
 class ClaimedTable(Section):

@@ -454,7 +454,8 @@ async def before_prompt(prompt):
     return ()
 def refusing(_): return lambda _: Extension(before_prompt=before_prompt)
 rows = table._table
-table._table = lambda setup: (*rows(setup), (True, "__main__:refusing"))
+row = table.Row(True, "__main__:refusing")
+table._table = lambda setup: (*rows(setup), row)
 from codex_py.__main__ import main
 main()
 """

@@ -53,6 +53,8 @@ def test_esc_declines_and_so_does_ctrl_d_in_an_empty_field(
         program.wait_for("Would you like to call the following tool?")
         program.type("y")
         program.wait_for("The MCP server asks asks")
+        # Nobody can have read the question yet, so a key pressed at once does nothing.
+        program.settle(0.8)
         for key in keys:
             program.type(key) if key == "A" else program.press(key)
         program.wait_for("All done.")
