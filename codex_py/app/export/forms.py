@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from codex_py.app.export.document import Document
 from codex_py.app.export.markdown import markdown
 from codex_py.app.redaction import Redactor, map_texts
+from codex_py.app.views.conversation import Conversation
 from codex_py.errors import UsageError
 from codex_py.protocol.event_data import item_data, plain_data
 from codex_py.version import __version__
@@ -15,7 +15,7 @@ from codex_py.version import __version__
 FORMS = ("md", "json", "html")
 _OTHER_SUFFIXES = {"": "md", "markdown": "md", "htm": "html"}
 
-Writer: TypeAlias = Callable[[Document], Iterator[str]]
+Writer: TypeAlias = Callable[[Conversation], Iterator[str]]
 
 
 def writer_for(path: Path | None, form: str | None = None) -> Writer:
@@ -45,8 +45,8 @@ def _form_of(path: Path) -> str:
 
 
 def without_keys(
-    document: Document, environment: Mapping[str, str], home: Path
-) -> tuple[Document, list[str]]:
+    document: Conversation, environment: Mapping[str, str], home: Path
+) -> tuple[Conversation, list[str]]:
     """Return the document with `[redacted]` in place of keys, and a sentence that counts them.
 
     `home`: `$CODEX_HOME`.
@@ -58,7 +58,7 @@ def without_keys(
     return map_texts(document, redact), redact.notes
 
 
-def json_document(document: Document) -> Iterator[str]:
+def json_document(document: Conversation) -> Iterator[str]:
     """Yield the whole document as one JSON object."""
     data = {
         "format": "codex-py-conversation",

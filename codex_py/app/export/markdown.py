@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from codex_py.app.export.document import Document
+from codex_py.app.views.conversation import Conversation
 from codex_py.app.views.entries import Diff, ExportEntry, Part, entries
 from codex_py.app.views.fences import closed, fenced
 from codex_py.streams.terminal import on_one_line
@@ -11,7 +11,7 @@ from codex_py.streams.terminal import on_one_line
 _HEADINGS = {"user": "## User", "agent": "## Agent"}
 
 
-def markdown(document: Document) -> Iterator[str]:
+def markdown(document: Conversation) -> Iterator[str]:
     """Yield the parts of the text, in order."""
     yield f"# {on_one_line(document.title) or 'Conversation'}\n\n"
     for name, value in document.facts:
@@ -19,7 +19,7 @@ def markdown(document: Document) -> Iterator[str]:
     yield from conversation(document)
 
 
-def conversation(document: Document) -> Iterator[str]:
+def conversation(document: Conversation) -> Iterator[str]:
     """Yield the conversation without the head of the document.
 
     Each part is a block of Markdown, and begins with an empty line.

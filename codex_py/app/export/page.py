@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
-from codex_py.app.export.document import Document
+from codex_py.app.views.conversation import Conversation
 from codex_py.app.views.diffs import DiffLine, ShownFile
 from codex_py.app.views.entries import Diff, ExportEntry, Part, entries
 from codex_py.streams.terminal import on_one_line
@@ -40,7 +40,7 @@ _COLUMN_HEADS: Final = (
 _LISTED_CHARACTERS: Final = 80
 
 
-def page(document: Document) -> Iterator[str]:
+def page(document: Conversation) -> Iterator[str]:
     """Yield the parts of the page, in order."""
     style = _STYLE_SHEET.read_text(encoding="utf-8")
     around = _TEMPLATE.read_text(encoding="utf-8")

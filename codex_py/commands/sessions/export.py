@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from codex_py.app.export.document import read_document
 from codex_py.app.export.forms import FORMS, without_keys, writer_for
+from codex_py.app.views.conversation import saved_conversation
 from codex_py.command_line.parser import OneOf, working_folder
 from codex_py.command_line.subcommand import command_parser, required
 from codex_py.commands.sessions.portable import export_portable, import_portable
@@ -42,7 +42,7 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             notes = export_portable(session, environment, file)
     else:
         write = writer_for(path, options.format)
-        document = read_document(session)
+        document = saved_conversation(session)
         if not options.keep_keys:
             document, notes = without_keys(document, environment, home)
         code = _written(write(document), path)

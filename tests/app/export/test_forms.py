@@ -1,6 +1,6 @@
 """The forms of an export, from thread items.
 
-Also tests `app/export/document.py`, `app/views/entries.py`, `app/export/markdown.py` and
+Also tests `app/views/conversation.py`, `app/views/entries.py`, `app/export/markdown.py` and
 `app/export/page.py`.
 """
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.export.document import Document
 from codex_py.app.export.forms import writer_for
+from codex_py.app.views.conversation import Conversation
 from codex_py.app.views.fences import closed, fenced
 from codex_py.errors import UsageError
 from codex_py.protocol import event_items
@@ -69,7 +69,7 @@ def written(
     name: str = "<i>n",
     model: str = "m",
 ) -> str:
-    document = Document(
+    document = Conversation(
         thread_id="id",
         name=name,
         cwd="/r",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from rich.text import Text
 
-from codex_py.app.export.document import Document
 from codex_py.app.export.forms import without_keys, writer_for
 from codex_py.app.features.goals import Goals
 from codex_py.app.session import Session
+from codex_py.app.views.conversation import Conversation
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
@@ -76,9 +76,9 @@ async def _export(context: CommandContext, argument: str) -> None:
         context.transcript.notice(note)
 
 
-def _document(context: CommandContext, session: Session) -> Document:
+def _document(context: CommandContext, session: Session) -> Conversation:
     """The conversation, in the form that is exported."""
-    return Document(
+    return Conversation(
         thread_id=session.thread_id,
         name=session.name,
         cwd=str(context.config.cwd),

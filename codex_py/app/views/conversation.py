@@ -1,4 +1,4 @@
-"""Reads a session file for export."""
+"""A conversation with its facts, for exports and for slash commands of extensions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +16,8 @@ _MAX_TITLE_CHARS = 80
 
 
 @frozen(kw_only=True)
-class Document:
-    """A conversation, with the facts about it that an export shows."""
+class Conversation:
+    """What was said in a session, with the facts about it."""
 
     thread_id: str
     name: str | None
@@ -65,14 +65,14 @@ class Document:
         return [(name, value) for name, value in rows if value]
 
 
-def read_document(path: Path) -> Document:
+def saved_conversation(path: Path) -> Conversation:
     """Read the conversation of a session file.
 
     Raises a `SessionError` if the file cannot be read.
     """
     meta = read_meta(path)
     details = read_details(path)
-    return Document(
+    return Conversation(
         thread_id=meta.id,
         name=thread_names(home_of(path)).get(meta.id),
         cwd=meta.cwd,
