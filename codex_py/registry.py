@@ -33,6 +33,8 @@ OPTIONS: Final = f"{_OURS}.options"
 REVIEWERS: Final = f"{_OURS}.reviewers"
 """Values of `approvals_reviewer`, which decide approvals in place of the user. The configuration takes
 those of Codex alone, so only a folder can have one."""
+SLASH_COMMANDS: Final = f"{_OURS}.slash_commands"
+"""Commands of the terminal, without their slashes; see `api.slash_commands`."""
 TABLES: Final = f"{_OURS}.tables"
 """Tables of the configuration; see `api.tables`."""
 WIRES: Final = f"{_OURS}.wires"

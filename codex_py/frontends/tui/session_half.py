@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
+from codex_py.app.slash_commands import slash_command_names
 from codex_py.app.views.command_script import script_of
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
@@ -18,6 +19,7 @@ from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError, nearest
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.layout import one_line
+from codex_py.frontends.tui.commands.added import AddedCommands
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
@@ -105,7 +107,11 @@ class SessionHalf:
         self._shell = UserShell(
             launch.config, launch.environment, screen, self._conversation.monitor
         )
-        self.commands: list[SlashCommand] = []
+        self._of_program: list[SlashCommand] = []
+        self._of_user: list[SlashCommand] = []
+        self._added = AddedCommands(
+            lambda text: self._transcript.notice(text, "warning")
+        )
         self._by_name: dict[str, SlashCommand] = {}
         self._faults: set[str] = set()
         self._find_commands()
@@ -143,23 +149,30 @@ class SessionHalf:
         """List the commands: our own, whose features are on, and the user's custom prompts."""
         config = self._conversation.config
         on = raw(config.features)
-        self.commands = []
+        self._of_program = []
+        self._of_user = []
         self._by_name = {}
         for command in _BUILT_IN:
             for name in (command.name, *command.aliases):
                 self._by_name[name] = command
             if not command.feature or on.get(command.feature):
                 help_text = self._ui.keymap.named(command.help)
-                self.commands.append(replace(command, help=help_text))
+                self._of_program.append(replace(command, help=help_text))
         prompts = find_custom_prompts(config, self._ui.launch.environment)
         for prompt in prompts.found:
             command = custom_command(prompt, self._by_name)
-            self.commands.append(command)
+            self._of_user.append(command)
             self._by_name |= dict.fromkeys((command.name, *command.aliases), command)
         for warning in prompts.warnings:
             if warning not in self._faults:
                 self._faults.add(warning)
                 self._transcript.notice(warning)
+
+    @property
+    def commands(self) -> list[SlashCommand]:
+        """All commands, in the order of the list. Those of extensions are loaded for it."""
+        added = self._added.listed(self._by_name)
+        return [*self._of_program, *added, *self._of_user]
 
     @property
     def is_working(self) -> bool:
@@ -188,6 +201,12 @@ class SessionHalf:
         line = submission.text
         name, _, argument = line.removeprefix("/").partition(" ")
         command = self._by_name.get(name)
+        if command is None:
+            try:
+                command = self._added.named(name)
+            except CodexError as error:
+                self._transcript.notice(str(error), "error")
+                return
         if command is not None:
             self._run(command, argument.strip(), line)
             return
@@ -198,7 +217,7 @@ class SessionHalf:
             self._conversation.send(submission)
             return
         # The line is not put back: text that is typed next would be a part of it.
-        near = nearest(name, self._by_name)
+        near = nearest(name, [*self._by_name, *slash_command_names()])
         meant = f" Did you mean /{near}?" if near else ""
         back = self._ui.keymap.named(" ({editor.move_up} brings it back)")
         self._ui.hints.show(printable(f"no command /{name}.{meant}{back}"))

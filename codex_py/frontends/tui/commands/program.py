@@ -9,10 +9,9 @@ from rich.text import Text
 
 from codex_py.app.export.forms import without_keys, writer_for
 from codex_py.app.features.goals import Goals
-from codex_py.app.session import Session
-from codex_py.app.views.conversation import Conversation
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
+from codex_py.frontends.tui.commands.added import ContextTerminal
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
@@ -52,7 +51,7 @@ async def _copy(context: CommandContext, argument: str) -> None:
 
 
 async def _export(context: CommandContext, argument: str) -> None:
-    session = await context.conversation.opened()
+    document = await ContextTerminal(context).conversation()
     if argument.startswith("~/"):
         path = Path.home() / argument.removeprefix("~/")
     elif argument:
@@ -62,7 +61,6 @@ async def _export(context: CommandContext, argument: str) -> None:
         now = datetime.now().astimezone()
         path = Path.home() / f"codex-{now:%Y-%m-%d-%H%M%S}.md"
     write = writer_for(path)
-    document = _document(context, session)
     home = context.config.home
     document, notes = without_keys(document, context.ui.environment, home)
     try:
@@ -74,19 +72,6 @@ async def _export(context: CommandContext, argument: str) -> None:
     context.transcript.notice(f"The conversation was written to {path}")
     for note in notes:
         context.transcript.notice(note)
-
-
-def _document(context: CommandContext, session: Session) -> Conversation:
-    """The conversation, in the form that is exported."""
-    return Conversation(
-        thread_id=session.thread_id,
-        name=session.name,
-        cwd=str(context.config.cwd),
-        model=session.settings.model,
-        provider=context.config.model_provider,
-        usage=session.token_usage.total,
-        items=context.conversation.monitor.said,
-    )
 
 
 async def _help(context: CommandContext, _: str) -> None:
