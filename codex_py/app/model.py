@@ -21,7 +21,12 @@ from codex_py.config.declared.section import is_set
 from codex_py.config.declared.settings import Settings
 from codex_py.errors import ConfigError, ModelError, nearest
 from codex_py.http.transport import http_client, http_transport
-from codex_py.model.auth import ProviderKey, find_key, unusable_command
+from codex_py.model.auth import (
+    ProviderKey,
+    TokenSource,
+    find_key,
+    unusable_command,
+)
 from codex_py.model.catalog import EFFORTS, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
@@ -47,6 +52,8 @@ _MISSPELT_AT_OPENAI: Final = 0.6
 """The same if OpenAI is asked, which has no model with a slash in its name."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
+_OWN_NAME: Final = "codex_py"
+"""The name of this program for ChatGPT, whichever program Codex would be."""
 
 
 def configured_provider(
@@ -145,6 +152,7 @@ def named_provider(
             name,
             config.model_providers,
             openai_base_url=config.settings.openai_base_url,
+            chatgpt_base_url=config.settings.chatgpt_base_url,
             environment=environment,
         )
     except ConfigError as error:
@@ -196,7 +204,11 @@ def provider_key(
 
     try:
         return find_key(
-            provider, environment=environment, home=config.home, start=start
+            provider,
+            environment=environment,
+            home=config.home,
+            start=start,
+            allowed=config.settings.forced_login_method,
         )
     except ModelError as error:
         if error.code != "missing_key" or provider.id != "openai":
@@ -234,10 +246,13 @@ class ModelClients:
         self._first_provider = first_provider
         self._sent = sent
         self._http: httpx.AsyncClient | None = None
+        self._logins: dict[str, TokenSource] = {}
+        """The logins in use by their origin, which renew themselves. Shared with the parent."""
         self._answered: set[bytes] = set()
         """The hosts that have answered; see `HttpModelClient`. Shared with the parent."""
         if of_parent is not None:
             self._answered = of_parent._answered
+            self._logins = of_parent._logins
 
     def connect(self, provider: Provider) -> ModelClient:
         """Make the client for a provider.
@@ -261,16 +276,34 @@ class ModelClients:
             provider = _in_region(provider, region)
         maker = Maker(provider.id, self._first_provider)
         headers = self._headers()
+        tokens: TokenSource | None = None
+        if key is not None and key.is_token:
+            provider = provider.for_tokens()
+            # OpenAI wants other programs than Codex to say their own name.
+            headers |= _names(_OWN_NAME)
+            tokens = self._token_source(key)
         return HttpModelClient(
             provider=provider,
             wire=_wire(provider, maker, headers["session-id"], options),
             http=self._connections(),
             key=key,
+            tokens=tokens,
             headers=headers,
             environment=setup.environment,
             sent=self._sent,
             answered=self._answered,
         )
+
+    def _token_source(self, key: ProviderKey) -> TokenSource:
+        """Return what gives the tokens for requests, one for all clients."""
+        if key.source not in self._logins:
+            # Most sessions send a key.
+            from codex_py.model.chatgpt.sources import token_source  # 4 ms
+
+            setup = self._setup
+            source = token_source(key, setup.environment, setup.warn)
+            self._logins[key.source] = source
+        return self._logins[key.source]
 
     async def aclose(self) -> None:
         if self._http is not None:
@@ -280,11 +313,8 @@ class ModelClients:
         """The headers that name the program and the thread, as Codex sends them."""
         options = self._setup.options
         thread_id = self._thread_id
-        system = os.uname()
-        program = f"{options.originator}/{__version__}"
         headers = {
-            "originator": options.originator,
-            "user-agent": f"{program} ({system.sysname}; {system.machine})",
+            **_names(options.originator),
             "session-id": thread_id,
             "thread-id": thread_id,
             "x-client-request-id": thread_id,
@@ -307,6 +337,16 @@ class ModelClients:
                 environment=self._setup.environment, transport=transport
             )
         return self._http
+
+
+def _names(originator: str) -> dict[str, str]:
+    """The headers that name the program."""
+    system = os.uname()
+    program = f"{originator}/{__version__}"
+    return {
+        "originator": originator,
+        "user-agent": f"{program} ({system.sysname}; {system.machine})",
+    }
 
 
 def _in_region(provider: Provider, region: str) -> Provider:

@@ -5,15 +5,16 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.providers import Provider, TokenCommand
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import object_field, text_field
 
 _MAX_BYTES = 1 << 20
 """The limit for `auth.json`."""
@@ -32,6 +33,29 @@ class ProviderKey:
     """The key as a header can carry it: printable characters of Latin-1, at least one."""
     source: str
     """The origin of the key for messages, such as `environment variable OPENAI_API_KEY`."""
+    is_token: bool = False
+    """True: it is no key but an access token of ChatGPT, which is sent to another endpoint."""
+    account_id: str | None = None
+    """The account that pays for the requests of a token; None if nothing names it."""
+    login_file: Path | None = None
+    """The file with the login that renews the token; None if it cannot be renewed."""
+
+
+class TokenSource(Protocol):
+    """Gives the access token of ChatGPT for each request. May be used by several tasks at once."""
+
+    async def key(self) -> ProviderKey:
+        """Return the token for the next request.
+
+        Raises:
+            ModelError: there is none that the server would accept.
+            ConfigError: `auth.json` cannot be read or written.
+        """
+        ...
+
+    async def after_refusal(self, refused: ProviderKey) -> ProviderKey:
+        """Return another token after the server has refused one. Raises as `key` does."""
+        ...
 
 
 def find_key(
@@ -40,12 +64,16 @@ def find_key(
     environment: Mapping[str, str],
     home: Path,
     start: StartTokenCommand,
+    allowed: Literal["chatgpt", "api"] | None = None,
 ) -> ProviderKey | None:
     """Find the key to send; None if the provider needs none.
 
     The sources are `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI `CODEX_API_KEY`,
-    `OPENAI_API_KEY` and `auth.json` of `home`, in this order. Blocks while a command of `auth`
-    runs.
+    `CODEX_ACCESS_TOKEN`, a login with ChatGPT in `auth.json` of `home`, `OPENAI_API_KEY` and a key
+    in `auth.json`, in this order. Blocks while a command of `auth` runs.
+
+    Args:
+        allowed: the only kind of login to OpenAI that may be used; None: both.
 
     Raises:
         ModelError: the key is missing (`missing_key`), or cannot be sent.
@@ -64,21 +92,78 @@ def find_key(
         return _key(_printed_by(provider.auth, start), f"the command of {where}.auth")
     if not provider.requires_openai_auth:
         return None
-    key = (
-        _from_variable("CODEX_API_KEY", environment)
-        or _from_variable("OPENAI_API_KEY", environment)
-        or _from_auth_file(home / "auth.json")
-    )
-    if key is None:
-        if "OPENAI_API_KEY" in environment:
-            state = " (it is set, but empty)"
-        else:
-            state = ""
+    return _openai_key(provider, environment, home / "auth.json", allowed)
+
+
+def _openai_key(
+    provider: Provider,
+    environment: Mapping[str, str],
+    path: Path,
+    allowed: Literal["chatgpt", "api"] | None,
+) -> ProviderKey:
+    """The first key or token of OpenAI that is allowed."""
+    is_any_found = False
+    for key in _openai_keys(provider, environment, path):
+        if allowed is None or key.is_token == (allowed == "chatgpt"):
+            return key
+        is_any_found = True
+    if is_any_found:
+        raise _forbidden(wants_token=allowed == "chatgpt")
+    if provider.tokens_url is None and holds_tokens(stored_fields(path)):
         raise _missing(
-            f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY{state},"
-            " or run `codex-py login --with-api-key`. `codex-py doctor` checks the setup."
+            f"{path} holds a ChatGPT login, which is not sent to the address in OPENAI_BASE_URL:"
+            " set the environment variable OPENAI_API_KEY."
         )
-    return key
+    if "OPENAI_API_KEY" in environment:
+        state = " (it is set, but empty)"
+    else:
+        state = ""
+    raise _missing(
+        f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY{state},"
+        " or run `codex-py login --with-api-key`. `codex-py doctor` checks the setup."
+    )
+
+
+def _openai_keys(
+    provider: Provider, environment: Mapping[str, str], path: Path
+) -> Iterator[ProviderKey]:
+    """Yield the keys and tokens of OpenAI, in the order of Codex 0.150.
+
+    Codex does not read `OPENAI_API_KEY`. Here it counts less than a login with ChatGPT for the
+    provider `openai`, and more than one for a provider of the user's own.
+    """
+    key = _from_variable("CODEX_API_KEY", environment)
+    if key is not None:
+        yield key
+    takes_tokens = provider.tokens_url is not None
+    token = _from_variable("CODEX_ACCESS_TOKEN", environment)
+    if token is not None and takes_tokens:
+        yield replace(token, is_token=True)
+    exported = _from_variable("OPENAI_API_KEY", environment)
+    is_of_another = exported is not None and provider.id != "openai"
+    if exported is not None and is_of_another:
+        yield exported
+    stored: ProviderKey | None = None
+    try:
+        stored = _from_auth_file(path)
+    except (ConfigError, ModelError):
+        if exported is None:
+            raise
+    if stored is not None and stored.is_token and takes_tokens:
+        yield stored
+    if exported is not None and not is_of_another:
+        yield exported
+    if stored is not None and not stored.is_token:
+        yield stored
+
+
+def _forbidden(*, wants_token: bool) -> ModelError:
+    # The words are Codex's.
+    if wants_token:
+        problem = "ChatGPT login is required, but an API key is currently being used."
+    else:
+        problem = "API key login is required, but ChatGPT is currently being used."
+    return _missing(f"{problem} See `forced_login_method`.")
 
 
 def _missing_variable(
@@ -108,15 +193,40 @@ def _from_variable(name: str, environment: Mapping[str, str]) -> ProviderKey | N
 
 def _from_auth_file(path: Path) -> ProviderKey | None:
     fields = stored_fields(path)
+    if holds_tokens(fields):
+        stored = object_field(fields, "tokens")
+        account_id = text_field(stored, "account_id").strip()
+        return token_key(stored["access_token"], path, account_id or None)
+    token = text_field(fields, "personal_access_token")
+    if text_field(fields, "auth_mode") == "personalAccessToken" and token.strip():
+        return replace(_key(token, str(path)), is_token=True)
     value = fields.get("OPENAI_API_KEY")
     if isinstance(value, str) and value.strip():
         return _key(value, str(path))
-    if fields.get("tokens"):
-        raise _missing(
-            f"{path} holds a ChatGPT login, which this program does not use: "
-            "set the environment variable OPENAI_API_KEY."
-        )
     return None
+
+
+def token_key(token: str, path: Path, account_id: str | None) -> ProviderKey:
+    """Return a token of a login with ChatGPT. Raises a `ModelError` if it cannot be sent.
+
+    `path`: that of `auth.json`.
+    """
+    key = _key(token, f"the ChatGPT login in {path}")
+    return replace(key, is_token=True, account_id=account_id, login_file=path)
+
+
+def holds_tokens(fields: Mapping[str, Any]) -> bool:
+    """True if the tokens in the contents of `auth.json` count, and not the key beside them.
+
+    The rules are those of Codex 0.150: without an `auth_mode`, a key counts more than tokens.
+    """
+    token = object_field(fields, "tokens").get("access_token")
+    if not isinstance(token, str) or not token.strip():
+        return False
+    mode = text_field(fields, "auth_mode")
+    if mode:
+        return mode.startswith("chatgpt")
+    return not text_field(fields, "OPENAI_API_KEY").strip()
 
 
 def stored_fields(path: Path) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ import httpx
 from codex_py.errors import ConfigError, ModelError, StreamError
 from codex_py.http.sse import server_sent_events
 from codex_py.http.transport import SENT
-from codex_py.model.auth import ProviderKey
+from codex_py.model.auth import ProviderKey, TokenSource
 from codex_py.model.providers import Provider
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
@@ -63,6 +63,7 @@ class HttpModelClient:
         wire: Wire,
         http: httpx.AsyncClient,
         key: ProviderKey | None,
+        tokens: TokenSource | None = None,
         headers: Mapping[str, str],
         environment: Mapping[str, str] = os.environ,
         sent: Callable[[], None] = lambda: None,
@@ -71,6 +72,7 @@ class HttpModelClient:
         """
         Args:
             http: closed by `aclose`.
+            tokens: is asked for the key of each request, in place of `key`.
             headers: sent with every request; the provider's headers override them.
             environment: the source of the provider's `env_http_headers`.
             sent: called when a request has been written, and again when the head of its answer has
@@ -88,8 +90,14 @@ class HttpModelClient:
         self._awaits_first_answer = True
         self._answered = set[bytes]() if answered is None else answered
         self._url = _url(provider, wire)
-        all_headers = {**wire.headers, **headers}
-        self._headers = _headers(provider, key, all_headers, environment)
+        self._tokens = tokens
+        self._make_headers = partial(
+            _headers,
+            provider,
+            headers={**wire.headers, **headers},
+            environment=environment,
+        )
+        self._headers = self._make_headers(key)
         idle_s = provider.stream_idle_timeout_ms / 1000
         self._timeout = httpx.Timeout(
             None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s
@@ -102,6 +110,33 @@ class HttpModelClient:
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         """See `ModelClient`."""
         body = self._wire.body(prompt)
+        key = self._key
+        if self._tokens is not None:
+            key = await self._tokens.key()
+        response = await self._answer(prompt, body, key)
+        if response.status_code == 401 and key is not None and self._tokens is not None:
+            await response.aclose()
+            key = await self._tokens.after_refusal(key)
+            response = await self._answer(prompt, body, key)
+        try:
+            if response.status_code != 200:
+                raise await self._failures.of_response(response, key)
+            events = self._events(response, prompt)
+            async with aclosing(events):
+                yield events
+        except ModelError as error:
+            self._failures.complete(error, body, key)
+            raise
+        finally:
+            await response.aclose()
+
+    async def _answer(
+        self, prompt: Prompt, body: bytes, key: ProviderKey | None
+    ) -> httpx.Response:
+        """Send a request. Returns its answer, whose body is still to be read."""
+        headers = self._headers
+        if self._tokens is not None:
+            headers = self._make_headers(key)
         own_headers = [
             (name.encode(), value.encode()) for name, value in prompt.headers.items()
         ]
@@ -109,7 +144,7 @@ class HttpModelClient:
             "POST",
             self._url,
             content=body,
-            headers=[*self._headers, *own_headers],
+            headers=[*headers, *own_headers],
             timeout=self._timeout,
             extensions={SENT: partial(self._has_sent, prompt)},
         )
@@ -122,17 +157,7 @@ class HttpModelClient:
             ) from error
         self._sent()
         self._answered.add(self._url.netloc)
-        try:
-            if response.status_code != 200:
-                raise await self._failures.of_response(response)
-            events = self._events(response, prompt)
-            async with aclosing(events):
-                yield events
-        except ModelError as error:
-            self._failures.complete(error, body)
-            raise
-        finally:
-            await response.aclose()
+        return response
 
     def _has_sent(self, prompt: Prompt) -> None:
         """Tell that the request is written. Load what decodes the first answer meanwhile."""
@@ -179,7 +204,7 @@ class HttpModelClient:
     def _failures(self) -> "RequestFailures":
         from codex_py.model.request_failures import RequestFailures  # 6 ms
 
-        return RequestFailures(self._url, self._key, wire_api=self._wire_api)
+        return RequestFailures(self._url, wire_api=self._wire_api)
 
 
 class UnavailableClient:
@@ -252,6 +277,8 @@ def _headers(
     if key is not None:
         name, prefix = _KEY_HEADERS[provider.key_header]
         texts[name] = prefix + key.value
+        if key.account_id is not None:
+            texts["chatgpt-account-id"] = key.account_id
     texts |= {name.lower(): value for name, value in provider.http_headers.items()}
     for name, variable in provider.env_http_headers.items():
         value = environment.get(variable, "").strip()

@@ -53,6 +53,8 @@ bytes."""
 class _Kind(Enum):
     CONTEXT = auto()
     QUOTA = auto()
+    USAGE_LIMIT = auto()
+    """The share of a plan for some hours is used up, and comes back by itself."""
     AUTHENTICATION = auto()
     REQUEST = auto()
     """The request itself is wrong, and fails again if it is sent again."""
@@ -71,12 +73,14 @@ _EXIT_CODES = {
     _Kind.CAPACITY: ExitCode.TEMPORARY,
     _Kind.OVERLOAD: ExitCode.TEMPORARY,
     _Kind.RATE_LIMIT: ExitCode.TEMPORARY,
+    _Kind.USAGE_LIMIT: ExitCode.TEMPORARY,
     _Kind.TRANSIENT: ExitCode.UNAVAILABLE,
 }
 
 _NAMES = {
     _Kind.CONTEXT: "context_length_exceeded",
     _Kind.QUOTA: " ".join(QUOTA_CODES),
+    _Kind.USAGE_LIMIT: "usage_limit_reached",
     _Kind.AUTHENTICATION: "authentication_error permission_error invalid_api_key",
     _Kind.REQUEST: "invalid_request_error invalid_prompt invalid_value invalid_encrypted_content "
     "not_found_error model_not_found previous_response_not_found request_too_large "
@@ -116,7 +120,7 @@ _WORDING = {
 }
 _MAY_BE_TOO_LONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 """The HTTP statuses with which unknown words may mean that the request is too long."""
-_FINAL = {_Kind.QUOTA, _Kind.CONTEXT}
+_FINAL = {_Kind.QUOTA, _Kind.USAGE_LIMIT, _Kind.CONTEXT}
 """The kinds that are final with any HTTP status."""
 _OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
 _DISCONNECTED = "stream disconnected before completion"
@@ -144,7 +148,7 @@ def http_failure(
         exit_kind = kind
     exit_code = _EXIT_CODES.get(exit_kind, ExitCode.TURN_FAILED)
     message = _http_message(status, error.message, url)
-    if exit_kind is _Kind.QUOTA:
+    if exit_kind in {_Kind.QUOTA, _Kind.USAGE_LIMIT}:
         message = _advised(name or status_name, error, message)
     retryable = status_kind in _RETRYABLE and kind not in _FINAL
     if not _wish_of(headers, default=retryable):

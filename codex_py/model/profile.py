@@ -24,6 +24,8 @@ class Profile:
     """Freeform tools are offered as functions, and hosted ones not at all."""
     tool_namespaces: bool = True
     """Responses: the server knows tools in a namespace. If not, they have flat names."""
+    base_prompt: Literal["input", "instructions"] = "input"
+    """Responses: the place of the base prompt: the first item of the input, or `instructions`."""
     openai_fields: bool = False
     """Chat: the server knows the role `developer`, `verbosity` and `prompt_cache_key`, as OpenAI's
     own server does."""

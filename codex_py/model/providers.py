@@ -5,7 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +39,7 @@ _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NO_TABLE: Mapping[str, Any] = MappingProxyType({})
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
+CHATGPT_URL: Final = "https://chatgpt.com/backend-api"
 _OPENAI: Mapping[str, Any] = {
     "name": "OpenAI",
     "base_url": OPENAI_URL,
@@ -102,6 +103,9 @@ class Provider:
     stream_idle_timeout_ms: int = 300_000
     requires_openai_auth: bool = False
     """True: the key comes from the same places as OpenAI's."""
+    tokens_url: str | None = None
+    """The base URL for requests with the tokens of a ChatGPT plan; None: they are not sent to this
+    provider."""
     warning: str | None = None
     """A warning for the user of a session, in one sentence."""
 
@@ -109,12 +113,22 @@ class Provider:
     def shown_url(self) -> str:
         return shown_url(self.base_url)
 
+    def for_tokens(self) -> "Provider":
+        """Return this provider as requests with the token of a ChatGPT plan ask it.
+
+        Its endpoint wants `instructions`, and refuses a limit on the output.
+        """
+        left_out = [*self.profile.left_out, "max_output_tokens"]
+        profile = replace(self.profile, base_prompt="instructions", left_out=left_out)
+        return replace(self, base_url=self.tokens_url or self.base_url, profile=profile)
+
 
 def resolve_provider(
     provider_id: str,
     tables: Mapping[str, Mapping[str, Any]],
     *,
     openai_base_url: str | None = None,
+    chatgpt_base_url: str | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Provider:
     """Resolve the provider with this id.
@@ -123,6 +137,7 @@ def resolve_provider(
         tables: `model_providers` of the configuration, with checked types.
         openai_base_url: the setting of this name; if None, `OPENAI_BASE_URL` of `environment`
             counts.
+        chatgpt_base_url: the setting of this name.
 
     Raises:
         ConfigError: there is no such provider, or its configuration cannot be used.
@@ -147,10 +162,19 @@ def resolve_provider(
             f"Model provider `{provider_id}` not found; known are: {known}"
         )
     wire_api = _wire_api(table.get("wire_api", "responses"), (*where, "wire_api"))
+    base_url = _base_url(table.get("base_url"), wire_api, where)
+    tokens_url: str | None = None
+    if provider_id == "openai":
+        tokens_url = _tokens_url(
+            base_url, openai_base_url, chatgpt_base_url, environment
+        )
+    elif table.get("requires_openai_auth"):
+        tokens_url = base_url
     return Provider(
         id=provider_id,
         name=table.get("name") or provider_id,
-        base_url=_base_url(table.get("base_url"), wire_api, where),
+        base_url=base_url,
+        tokens_url=tokens_url,
         bearer_token=table.get("experimental_bearer_token"),
         auth=_token_command(table.get("auth"), where),
         wire_api=wire_api,
@@ -158,6 +182,29 @@ def resolve_provider(
         profile=_profile(table.get("profile", {}), wire_api, (*where, "profile")),
         **{name: table[name] for name in _AS_CONFIGURED if name in table},
     )
+
+
+def _tokens_url(
+    base_url: str,
+    openai_base_url: str | None,
+    chatgpt_base_url: str | None,
+    environment: Mapping[str, str],
+) -> str | None:
+    """The base URL of OpenAI's provider for tokens; None if a variable moves the provider.
+
+    `OPENAI_BASE_URL` names a server that takes keys, and Codex does not read it: a login must not go
+    there.
+    """
+    if openai_base_url:
+        return base_url
+    if environment.get("OPENAI_BASE_URL"):
+        return None
+    if chatgpt_base_url is None:
+        return f"{CHATGPT_URL}/codex"
+    url = chatgpt_base_url.strip().rstrip("/")
+    if not _is_web_address(url) or "@" in url:
+        raise _mistake(("chatgpt_base_url",), " is no http:// or https:// address")
+    return f"{url}/codex"
 
 
 def key_variable(

@@ -1,6 +1,7 @@
 """Makes the errors of requests that fail: no connection, another status than 200, no stream."""
 
 import asyncio
+from http import HTTPStatus
 
 import httpx
 
@@ -24,12 +25,9 @@ _THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
 class RequestFailures:
     """The errors of the requests to one address."""
 
-    def __init__(
-        self, url: httpx.URL, key: ProviderKey | None, *, wire_api: str
-    ) -> None:
+    def __init__(self, url: httpx.URL, *, wire_api: str) -> None:
         self._url = url
         self._shown_url = _shown(str(url))
-        self._key = key
         self._advice = f"; look at `base_url` and `wire_api`, which is {wire_api!r}"
 
     def not_answered(
@@ -60,8 +58,10 @@ class RequestFailures:
             local=is_refused_here and not answered_before,
         )
 
-    async def of_response(self, response: httpx.Response) -> ModelError:
-        """The error for an answer with another status than 200."""
+    async def of_response(
+        self, response: httpx.Response, key: ProviderKey | None
+    ) -> ModelError:
+        """The error for an answer with another status than 200. `key`: what was sent."""
         status = response.status_code
         if 300 <= status < 400:
             # Do not follow a redirect: the key must not go to an address that is not configured.
@@ -80,9 +80,11 @@ class RequestFailures:
             )
         body = await _error_body(response)
         failure = http_failure(status, response.headers, body, self._shown_url)
-        message = self._without_key(str(failure))
+        message = _without_key(str(failure), key)
+        if key is not None and key.is_token:
+            return _with_token(failure, message, body, key)
         if status in {401, 403}:
-            sent = f"key from {self._key.source}" if self._key else "no key was sent"
+            sent = f"key from {key.source}" if key else "no key was sent"
             message = f"{message} ({sent})"
         elif failure.code == "not_found" and "model" not in message.lower():
             message += self._advice
@@ -107,18 +109,41 @@ class RequestFailures:
             advice=self._advice,
         )
 
-    def complete(self, error: ModelError, body: bytes) -> None:
+    def complete(self, error: ModelError, body: bytes, key: ProviderKey | None) -> None:
         """Hide the key in an error, and name the tool that the server refuses.
 
         Some servers repeat a key that they refuse. `body`: the request that failed.
         """
-        error.args = (self._without_key(str(error)),)
+        error.args = (_without_key(str(error), key),)
         error.refused_tool = refused_tool(error.words, body)
 
-    def _without_key(self, message: str) -> str:
-        if self._key is None or len(self._key.value) < _SECRET_CHARACTERS:
-            return message
-        return message.replace(self._key.value, "[the key]")
+
+def _with_token(
+    failure: ModelError, message: str, body: bytes, key: ProviderKey
+) -> ModelError:
+    """The error for a request with a token of a ChatGPT plan, which was refused.
+
+    Args:
+        message: the words of `failure`, without the token.
+        body: the body of the answer.
+    """
+    if failure.status == HTTPStatus.UNAUTHORIZED:
+        message = f"{message} ({key.source}); sign in again with `codex-py login`"
+    elif body.lstrip()[:1] == b"<":
+        # The bot check of the endpoint answers with a page, whatever the request was.
+        message = (
+            f"{message}: the endpoint of ChatGPT answered with a web page instead of an answer of the"
+            " model, which may be a bot check or a network that wants a login; try again later, or"
+            " use an API key"
+        )
+    failure.args = (message,)
+    return failure
+
+
+def _without_key(message: str, key: ProviderKey | None) -> str:
+    if key is None or len(key.value) < _SECRET_CHARACTERS:
+        return message
+    return message.replace(key.value, "[the key]")
 
 
 def _shown(url: str) -> str:

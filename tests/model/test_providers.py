@@ -51,6 +51,7 @@ def test_a_table_becomes_a_provider() -> None:
         stream_max_retries=2,
         stream_idle_timeout_ms=3,
         requires_openai_auth=True,
+        tokens_url="http://127.0.0.1:1/v1",
     )
 
 
@@ -60,6 +61,7 @@ def test_the_built_in_providers_need_no_table() -> None:
         name="OpenAI",
         base_url="https://api.openai.com/v1",
         requires_openai_auth=True,
+        tokens_url="https://chatgpt.com/backend-api/codex",
     )
     assert resolve_provider("ollama", {}).base_url == "http://localhost:11434/v1"
     assert resolve_provider("lmstudio", {}).base_url == "http://localhost:1234/v1"

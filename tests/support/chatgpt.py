@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -108,7 +108,7 @@ class ChatGPT(ScriptedServer):
         self.used_up = False
         self.bot_check = False
         self.renewal_status = 200
-        self.on_renewal = lambda: None
+        self.on_renewal: Callable[[], object] = lambda: None
         self.polls = 0
         self.device_is_known = True
         self.authorizations: list[dict[str, str]] = []

@@ -151,6 +151,9 @@ class Settings(Section):
         "The local server for `--oss`: `ollama`, `lmstudio`, `llamacpp` or `vllm`."
     )
     openai_base_url: str | None = key("The address of OpenAI's API.", in_project=False)
+    chatgpt_base_url: str | None = key(
+        "The address of ChatGPT, for requests with a plan.", in_project=False
+    )
     model_context_window: Count | None = key(
         "The size of the model's context window in tokens, if it is not known."
     )
@@ -335,7 +338,6 @@ class Settings(Section):
     experimental_realtime_ws_startup_context: str | None = no_effect()
     experimental_thread_store_endpoint: str | None = no_effect()
     apps_mcp_product_sku: str | None = no_effect(in_project=False)
-    chatgpt_base_url: str | None = no_effect(in_project=False)
     experimental_realtime_ws_base_url: str | None = no_effect(in_project=False)
     mcp_optional_startup_grace_ms: Count | None = no_effect()
     thread_unload_delay_secs: Count | None = no_effect()

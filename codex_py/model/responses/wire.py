@@ -19,10 +19,14 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, Tool
 
 _SERVICE_TIERS = {"fast": "priority"}
 """The names of a tier in the configuration and in the API, if they differ."""
+_NO_BASE_PROMPT = "Follow the instructions in the input."
+"""The `instructions` of a request without a base prompt, because a server that wants them refuses an
+empty text."""
 
 
 class ResponsesWire(ProfiledWire):
-    """A `Wire`. The base prompt is sent as the first item of the input, not as `instructions`."""
+    """A `Wire`. The base prompt is sent as the first item of the input, unless the profile wants it in
+    `instructions`."""
 
     path = "/responses"
     _encoded: tuple[tuple[ToolSpec, ...], bytes] | None = None
@@ -54,6 +58,9 @@ class ResponsesWire(ProfiledWire):
         }
         if prompt.reasoning is not None:
             settings["reasoning"] = prompt.reasoning
+        is_in_input = self._profile.base_prompt == "input"
+        if not is_in_input:
+            settings["instructions"] = prompt.instructions or _NO_BASE_PROMPT
         text = _text_settings(prompt)
         if text:
             settings["text"] = text
@@ -66,7 +73,7 @@ class ResponsesWire(ProfiledWire):
         if prompt.tools:
             fragments.append(b',"tools":[' + self._tools(prompt.tools) + b"]")
         items = list(self._own.of(prompt.input, images=prompt.abilities.images))
-        if prompt.instructions:
+        if prompt.instructions and is_in_input:
             items.insert(0, _base_item(prompt.instructions))
         # Join the settings to the first item and the end to the last one, so that a long history is
         # copied once.

@@ -1,0 +1,188 @@
+"""Speaks with the issuer of ChatGPT logins: OAuth 2.0 with PKCE (RFC 6749, 7636, 7009), as Codex 0.150
+does."""
+
+import asyncio
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+
+from codex_py.errors import ExitCode, ModelError, StreamError
+from codex_py.http.transport import http_client
+from codex_py.model.chatgpt.tokens import NAMES
+from codex_py.protocol.addresses import shown_url
+from codex_py.protocol.json_fields import JsonObject, json_object, text_field
+
+CLIENT_ID: Final = "app_EMoamEEZ73f0CkXaXp7hrann"
+"""The registration that every program with this login uses."""
+ISSUER: Final = "https://auth.openai.com"
+_TOKEN_VARIABLE: Final = "CODEX_REFRESH_TOKEN_URL_OVERRIDE"
+_ACCOUNTS_VARIABLE: Final = "CODEX_AUTHAPI_BASE_URL"
+_TIMEOUT_S: Final = 30.0
+_MAX_BYTES: Final = 1 << 20
+REUSED: Final = "refresh_token_reused"
+_OVER: Final = frozenset(
+    {
+        REUSED,
+        "refresh_token_expired",
+        "refresh_token_invalidated",
+        "invalid_grant",
+    }
+)
+"""The codes after which no other attempt can succeed."""
+SIGN_IN_AGAIN: Final = "sign in again with `codex-py login`"
+
+
+class LoginOver(ModelError):
+    """The issuer renews a login no more. `reason`: its code, or a clause."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"The login with ChatGPT is over ({reason}): {SIGN_IN_AGAIN}",
+            code="login_over",
+            exit_code=ExitCode.AUTHENTICATION,
+        )
+
+
+class Issuer:
+    """Sends requests to one issuer. Each method takes 30 s at most."""
+
+    def __init__(
+        self, environment: Mapping[str, str], address: str | None = None
+    ) -> None:
+        """
+        Args:
+            address: the issuer's address, without a slash at its end; None for OpenAI's, which
+                `CODEX_REFRESH_TOKEN_URL_OVERRIDE` of `environment` moves.
+        """
+        self._environment = environment
+        self.address = address or ISSUER
+        self._token_url = f"{self.address}/oauth/token"
+        override = environment.get(_TOKEN_VARIABLE, "").strip()
+        if address is None and override:
+            self._token_url = override
+
+    async def renew(self, refresh_token: str) -> JsonObject:
+        """Exchange a refresh token. Returns the new tokens by their names; some may be missing.
+
+        The refresh token counts no more, even if the answer is lost.
+
+        Raises:
+            LoginOver: the issuer renews this login no more.
+            StreamError: there was no usable answer; another attempt may succeed.
+        """
+        fields = {
+            "client_id": CLIENT_ID,
+            "grant_type": "refresh_token",
+            "refresh_token": refresh_token,
+        }
+        status, answer = await self.post(self._token_url, json=fields)
+        has_tokens = any(text_field(answer, name) for name in NAMES)
+        if status == HTTPStatus.OK and has_tokens:
+            return answer
+        code = _code(answer)
+        if code in _OVER or status == HTTPStatus.UNAUTHORIZED:
+            raise LoginOver(code or f"HTTP status {status}")
+        if status == HTTPStatus.OK:
+            problem = "its answer holds no token"
+        else:
+            problem = f"HTTP status {status}"
+        raise _not_renewed(f"{shown_url(self._token_url)}: {problem}")
+
+    async def exchange(
+        self, code: str, verifier: str, redirect_uri: str
+    ) -> tuple[int, JsonObject]:
+        """Exchange the code of a login. Returns the HTTP status, and the tokens or the error."""
+        fields = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "client_id": CLIENT_ID,
+            "code_verifier": verifier,
+        }
+        return await self.post(self._token_url, data=fields)
+
+    async def revoke(self, token: str, kind: str) -> None:
+        """Tell the issuer that a login is over: RFC 7009.
+
+        Args:
+            kind: `refresh_token` or `access_token`.
+
+        Raises:
+            ModelError: the issuer did not confirm it.
+        """
+        fields = {"token": token, "token_type_hint": kind}
+        if kind == "refresh_token":
+            fields["client_id"] = CLIENT_ID
+        parts = urlsplit(self._token_url)
+        url = urlunsplit((parts.scheme, parts.netloc, "/oauth/revoke", "", ""))
+        status, _ = await self.post(url, json=fields)
+        if status != HTTPStatus.OK:
+            raise ModelError(f"{shown_url(url)}: HTTP status {status}", code="revoke")
+
+    async def owner(self, token: str) -> tuple[int, JsonObject]:
+        """Ask whose a personal access token is. Returns the HTTP status, and the facts.
+
+        Raises:
+            StreamError: there was no answer.
+        """
+        override = self._environment.get(_ACCOUNTS_VARIABLE, "").strip().rstrip("/")
+        accounts = override or f"{self.address}/api/accounts"
+        url = f"{accounts}/v1/user-auth-credential/whoami"
+        headers = {"authorization": f"Bearer {token}"}
+        return await self._send("GET", url, headers=headers)
+
+    async def post(self, url: str, **sent: Any) -> tuple[int, JsonObject]:
+        """Send a POST. Returns the HTTP status and the JSON of the answer, empty for any other.
+
+        Raises:
+            StreamError: there was no answer.
+        """
+        return await self._send("POST", url, **sent)
+
+    async def _send(self, method: str, url: str, **sent: Any) -> tuple[int, JsonObject]:
+        """Send a request. Returns the HTTP status and the JSON of the answer, empty for any other.
+
+        Raises:
+            StreamError: there was no answer.
+        """
+        body = b""
+        try:
+            async with (
+                asyncio.timeout(_TIMEOUT_S),
+                http_client(environment=self._environment) as http,
+                http.stream(method, url, **sent) as response,
+            ):
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > _MAX_BYTES:
+                        break
+        except TimeoutError as error:
+            address = shown_url(url)
+            raise _not_renewed(f"{address}: no answer in {_TIMEOUT_S:g} s") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # The error may quote an address that is no URL.
+            cause = str(error) or type(error).__name__
+            raise _not_renewed(f"{shown_url(url)}: {cause}") from error
+        return response.status_code, json_object(body.decode(errors="replace"))
+
+
+def _code(answer: JsonObject) -> str:
+    """The code in the answer of an issuer that refuses; empty if there is none."""
+    error = answer.get("error")
+    if isinstance(error, str):
+        return error
+    if isinstance(error, dict):
+        return text_field(answer["error"], "code")
+    return text_field(answer, "code")
+
+
+def _not_renewed(reason: str) -> StreamError:
+    return StreamError(
+        f"the login with ChatGPT could not be renewed: {reason}",
+        code="login_not_renewed",
+        exit_code=ExitCode.UNAVAILABLE,
+    )

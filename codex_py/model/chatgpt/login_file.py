@@ -1,0 +1,114 @@
+"""`auth.json` of `$CODEX_HOME` while a login is renewed. Its form and its lock are those of Codex."""
+
+import errno
+import json
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.filesystem.private import locked
+
+_LOCK_TIMEOUT_S: Final = 45.0
+"""The wait for another process, which may be waiting 30 s for the issuer."""
+_SPARE_BYTES: Final = 32_768
+"""The room for tokens that are longer than those that they replace."""
+
+
+class ReservedFile:
+    """Room on the disk for the next contents of a file, beside it."""
+
+    def __init__(self, file: FileIO, part: Path, target: Path) -> None:
+        """
+        Args:
+            file: the empty file `part`, open for writing.
+            target: the file that `write` replaces.
+        """
+        self._file = file
+        self._part = part
+        self._target = target
+
+    def reserve(self, size: int) -> None:
+        """Take the room. Raises an `OSError` if the disk has too little."""
+        # Blanks take the room on every file system. Their place is used again.
+        _write_all(self._file, b" " * size)
+
+    def write(self, fields: Mapping[str, Any]) -> None:
+        """Write the contents, and replace the file by them.
+
+        Raises:
+            OSError: that failed in spite of the reserve. The file is unchanged.
+        """
+        data = json.dumps(fields, indent=2).encode()
+        self._file.seek(0)
+        _write_all(self._file, data)
+        try:
+            self._part.replace(self._target)
+        except OSError as error:
+            # A file that is mounted into a container by itself cannot be replaced.
+            if error.errno != errno.EBUSY:
+                raise
+            with self._target.open("r+b", buffering=0) as mounted:
+                _write_all(mounted, data)
+
+
+class LoginFile:
+    """The file with a login, and its lock.
+
+    Attributes:
+        path: the path for messages; it may be a link to the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Hold the lock across all processes.
+
+        Raises:
+            TimeoutError: another process holds it for too long.
+            OSError: the home cannot be written.
+        """
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        with locked(lock, _LOCK_TIMEOUT_S, is_file=True):
+            yield
+
+    @contextmanager
+    def reserved(self) -> Generator[ReservedFile]:
+        """Reserve room for new contents, until the end of the context.
+
+        Raises:
+            OSError: there is no room, or the folder cannot be written.
+        """
+        target = self.path.resolve()
+        part = target.with_name(f".part-{os.urandom(8).hex()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        opened = os.open(part, flags, 0o600)
+        try:
+            # Without a buffer, closing the file writes nothing that could fail.
+            with os.fdopen(opened, "wb", buffering=0) as file:
+                reserved = ReservedFile(file, part, target)
+                reserved.reserve(_size(target) + _SPARE_BYTES)
+                yield reserved
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    """The size of a file in bytes; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """Write from the current place to the end of the file, until it is on the disk."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    file.truncate()
+    os.fsync(file.fileno())
