@@ -216,7 +216,8 @@ def secret_names(config: Config) -> set[str]:
     They belong to the configured providers, to MCP servers, to signatures, and to the proxy of the
     GitHub Action.
     """
-    names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY, "CODEX_PY_BUNDLE_KEY"}
+    names = {"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"}
+    names |= {APPROVAL_KEY, "CODEX_PY_BUNDLE_KEY"}
     names.add("CODEX_PY_PROXY_TOKEN")
     providers = [config.model_provider, *config.model_providers]
     providers += [provider for provider, _ in config.model_fallbacks]

@@ -1,0 +1,108 @@
+"""`exec` in a home in which Codex is signed in with ChatGPT.
+
+Also tests `model/chatgpt/sources.py`.
+"""
+
+import json
+
+from codex_py.testing import ev_completed, ev_message
+from tests.support.chatgpt import ACCOUNT, ChatGPT
+from tests.support.program import Workplace
+
+DONE = [*ev_message("done"), ev_completed()]
+
+
+def test_a_home_in_which_codex_is_signed_in_works(place: Workplace) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        tokens = chatgpt.sign_in(place.home)["tokens"]
+        outcome = place.rerun(env=chatgpt.environment)
+        assert (outcome.code, outcome.messages) == (0, ["done"])
+        (request,) = chatgpt.requests
+    assert request.headers["authorization"] == f"Bearer {tokens['access_token']}"
+    assert request.headers["chatgpt-account-id"] == ACCOUNT
+    assert request.headers["originator"] == "codex_py"
+    assert request.headers["user-agent"].startswith("codex_py/")
+    assert chatgpt.renewals == 0
+
+
+def test_a_token_that_the_server_refuses_is_renewed_once(place: Workplace) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        tokens = chatgpt.sign_in(place.home)["tokens"]
+        chatgpt.withdraw(tokens["access_token"])
+        assert place.rerun(env=chatgpt.environment).code == 0
+        assert (chatgpt.renewals, chatgpt.refused) == (1, [401])
+    stored = json.loads((place.home / "auth.json").read_text("utf-8"))
+    assert stored["tokens"]["access_token"] != tokens["access_token"]
+
+
+def test_twenty_processes_with_an_expired_token_renew_once(place: Workplace) -> None:
+    with ChatGPT([DONE] * 20) as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home, expires_in_s=-1)
+        chatgpt.renewal_s = 0.2
+        started = [
+            place.start(f"go {at}", env=chatgpt.environment, real=True)
+            for at in range(20)
+        ]
+        for program in started:
+            program.communicate(timeout=120)
+        assert [program.returncode for program in started] == [0] * 20
+        assert (chatgpt.renewals, chatgpt.refused_renewals) == (1, [])
+        assert chatgpt.refused == []
+
+
+def test_a_login_that_is_over_wants_a_new_one_and_is_kept(place: Workplace) -> None:
+    with ChatGPT() as chatgpt:
+        chatgpt.configure(place.home)
+        stored = chatgpt.sign_in(place.home, expires_in_s=-1)
+        token = stored["tokens"]["refresh_token"]
+        chatgpt.end_login(token, "refresh_token_expired")
+        outcome = place.rerun(env=chatgpt.environment)
+    assert outcome.code == 77
+    assert "sign in again" in outcome.error["message"]
+    assert json.loads((place.home / "auth.json").read_text("utf-8")) == stored
+
+
+def test_a_used_up_plan_is_told_with_its_end_and_not_retried(place: Workplace) -> None:
+    with ChatGPT() as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home)
+        chatgpt.used_up = True
+        outcome = place.rerun(env=chatgpt.environment)
+        assert (outcome.code, chatgpt.refused) == (75, [429])
+    assert "Try again at 2033-05-18 03:33." in outcome.error["message"]
+
+
+def test_a_page_is_told_in_one_sentence(place: Workplace) -> None:
+    with ChatGPT() as chatgpt:
+        chatgpt.configure(place.home)
+        tokens = chatgpt.sign_in(place.home)["tokens"]
+        chatgpt.bot_check = True
+        outcome = place.rerun(env=chatgpt.environment)
+    assert outcome.code == 77
+    assert "answered with a web page" in outcome.error["message"]
+    assert tokens["access_token"] not in outcome.err
+
+
+def test_a_key_in_the_environment_wins_where_codex_lets_it_win(
+    place: Workplace,
+) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        tokens = chatgpt.sign_in(place.home, OPENAI_API_KEY="sk-in-the-file")["tokens"]
+        env = {**chatgpt.environment, "OPENAI_API_KEY": "sk-exported"}
+        assert place.rerun(env=env).code == 0
+        (request,) = chatgpt.requests
+    assert request.headers["authorization"] == f"Bearer {tokens['access_token']}"
+
+
+def test_a_token_in_the_environment_is_used(place: Workplace) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        token = chatgpt.personal_token()
+        assert place.rerun(env={"CODEX_ACCESS_TOKEN": token}).code == 0
+        (request,) = chatgpt.requests
+    assert request.headers["authorization"] == f"Bearer {token}"
+    assert request.headers["chatgpt-account-id"] == ACCOUNT
