@@ -52,6 +52,8 @@ _MISSPELT_AT_OPENAI: Final = 0.6
 """The same if OpenAI is asked, which has no model with a slash in its name."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
+_TOKEN_SOURCE: Final = "codex_py.model.chatgpt.sources:token_source"
+"""The function that makes the source of tokens of a ChatGPT plan. Most sessions send a key."""
 _OWN_NAME: Final = "codex_py"
 """The name of this program for ChatGPT, whichever program Codex would be."""
 
@@ -297,11 +299,10 @@ class ModelClients:
     def _token_source(self, key: ProviderKey) -> TokenSource:
         """Return what gives the tokens for requests, one for all clients."""
         if key.source not in self._logins:
-            # Most sessions send a key.
-            from codex_py.model.chatgpt.sources import token_source  # 4 ms
-
             setup = self._setup
-            source = token_source(key, setup.environment, setup.warn)
+            source: TokenSource = load(_TOKEN_SOURCE)(
+                key, setup.environment, setup.warn
+            )
             self._logins[key.source] = source
         return self._logins[key.source]
 
