@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from trigger import refusal
 
 from codex_py.app.output_schema import read_schema
-from codex_py.app.review.formats import command_text
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.parser import HelpRequested
 from codex_py.command_line.parsing import parse_arguments
@@ -32,6 +31,7 @@ from codex_py.model.providers import WIRES, resolve_provider
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.sandbox.child import kernel
 from codex_py.streams.terminal import printable
+from codex_py.streams.workflow_commands import command_text
 
 _PYTHON = (sys.executable, "-P")
 _KEY_PROXY = Path(__file__).with_name("key_proxy.py")

@@ -14,7 +14,7 @@ the feature from the `SessionSetup`. A module with such a class begins with `fro
 from codex_py.app.options import SessionSetup
 from codex_py.config.declared.kinds import Count, Limit, Positive, Secret, Variable
 from codex_py.config.declared.section import Section, key, rest, table
-from codex_py.errors import CodexError, ConfigError
+from codex_py.errors import CodexError, ConfigError, ExitCode
 from codex_py.protocol.extension import (
     Compaction,
     Extension,
@@ -32,6 +32,7 @@ __all__ = [
     "Compaction",
     "ConfigError",
     "Count",
+    "ExitCode",
     "Extension",
     "Feature",
     "Limit",

@@ -8,6 +8,14 @@ The package names each option, without its dashes, in its `pyproject.toml`:
 The value is a subclass of `Options` whose attributes declare options in their annotations,
 `shout-words` among them. The class is imported when a command line has the option, and by nothing
 else. An option of the program itself cannot be replaced.
+
+A package adds a value to `--fail-on` as well:
+
+    [project.entry-points."codex_py.failures"]
+    shouting = "codex_py_shout:FailOnOptions"
+
+With `--fail-on shouting`, the subclass of `Options` gets `fail_on=("shouting",)`: all of the words that
+name it. The `turn_facts` of its feature set the exit code.
 """
 
 from codex_py.app.options import SessionOptions, SessionSetup
@@ -18,12 +26,19 @@ from codex_py.command_line.arguments import (
     unshared_options,
 )
 from codex_py.command_line.options import EXEC, SESSIONS, Options
-from codex_py.command_line.parser import OneOf, flag, option
+from codex_py.command_line.parser import OneOf, count, flag, not_empty, option
 from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
+from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, OptionError, UsageError
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.extension import Extension, Feature, Thread, TurnStop
+from codex_py.protocol.extension import (
+    Extension,
+    Feature,
+    Thread,
+    TurnStart,
+    TurnStop,
+)
 from codex_py.protocol.place import Place
 from codex_py.protocol.prompts import Note
 
@@ -33,6 +48,7 @@ __all__ = [
     "Approver",
     "Arguments",
     "CodexError",
+    "Config",
     "ConfigError",
     "Extension",
     "Feature",
@@ -46,10 +62,13 @@ __all__ = [
     "SessionTarget",
     "Thread",
     "TurnResult",
+    "TurnStart",
     "TurnStop",
     "UsageError",
+    "count",
     "exec_target",
     "flag",
+    "not_empty",
     "option",
     "option_words",
     "parse_arguments",

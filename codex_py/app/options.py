@@ -104,9 +104,6 @@ class SessionOptions:
     """Choices that replace those from the configuration and `add_dirs`."""
     add_dirs: tuple[Path, ...] = ()
     """Absolute paths of writable roots besides those of the configuration."""
-    bundle: Callable[[Callable[[int], str]], None] | None = None
-    """Called after each turn that ends well. It gets a function that returns the change bundle of the
-    turn for an exit code; see `patch.bundle`."""
     transport: Any = None
     """An `httpx.AsyncBaseTransport` to use instead of the network, without a key. None: the
     network. If its attribute `is_recording` is true, its answers were made for another session."""

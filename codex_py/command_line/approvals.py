@@ -8,7 +8,7 @@ from typing import Final
 
 from codex_py.app.options import Suspension
 from codex_py.app.user_programs import APPROVAL_KEY
-from codex_py.command_line.arguments import GATES, Arguments, option_words
+from codex_py.command_line.arguments import Arguments, option_words
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import SessionTarget
 from codex_py.config.limits import amount
@@ -26,7 +26,6 @@ _REPEATED: Final = {
     "ignore_user_config",
     "sandbox",
     "full_auto",
-    "approve_for_me",
     "add_dir",
     "deny",
     "allow_domain",
@@ -39,7 +38,7 @@ _REPEATED: Final = {
     "approval_expires",
     "output_schema",
     "limits",
-    *GATES,
+    "fail_on",
 }
 """Options that the continuing run needs as well."""
 _PATHS: Final = ("cd", "approval_dir", "output_schema")
@@ -136,6 +135,9 @@ def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
     folders = [str(Path(name).absolute()) for name in arguments.add_dir]
     portable = replace(arguments, add_dir=folders, **absolute)
     words = option_words(portable, _REPEATED)
+    for options in arguments.of_extensions:
+        if options.is_repeated:
+            words += option_words(options)
     for override in arguments.overrides:
         if not sets_secret(override):
             words += ["-c", override]

@@ -6,25 +6,28 @@ here each may stand anywhere, which accepts all of that. The commands themselves
 
 import json
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from codex_py.command_line.parser import (
     OneOf,
+    OneOfExtensions,
+    count,
     flag,
+    not_empty,
     option,
     suggestion,
 )
 from codex_py.config.declared.names import feature_names
-from codex_py.config.limits import LIMITS, Failure, amount
+from codex_py.config.limits import LIMITS, amount
 from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
+from codex_py.registry import FAILURES, REVIEW_FORMATS
 
 FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 """The beginning of a word that has the form of an option."""
@@ -81,31 +84,6 @@ def _worktree_name(name: str) -> str:
     return name
 
 
-def _not_empty(text: str) -> str:
-    if not text:
-        raise ArgumentTypeError("it is empty")
-    return text
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
-
-
-GATES = (
-    "verify",
-    "verify_tries",
-    "verify_timeout",
-    "require_change",
-    "forbid_path",
-    "max_diff_lines",
-    "require_evidence",
-    "fail_on",
-)
-"""Options that are keys of `[gates]`."""
-
-
 OF_BEST_OF = (
     "best_of",
     "jobs",
@@ -130,12 +108,12 @@ Overrides: TypeAlias = Annotated[
     option("--tool-choice", action="append", type=_tool_choice),
 ]
 """`key=value`, weakest first. Every command of Codex takes these options."""
-ReviewFormat: TypeAlias = Literal["text", "json", "sarif", "junit", "github"]
+PRIORITIES = ("p0", "p1", "p2")
+"""The values of `--fail-on` for `review`: priorities of findings."""
 
 
 _OF_ONE_RUN = (
     "output_last_message",
-    "bundle",
     "worktree",
     "best_of",
 )
@@ -199,12 +177,12 @@ class Arguments:
     silently have no effect."""
 
     deny: Annotated[
-        Sequence[str], option("--deny", action="append", type=_not_empty)
+        Sequence[str], option("--deny", action="append", type=not_empty)
     ] = ()
     """Paths and patterns that commands and the agent may not read."""
 
     allow_domain: Annotated[
-        Sequence[str], option("--allow-domain", action="append", type=_not_empty)
+        Sequence[str], option("--allow-domain", action="append", type=not_empty)
     ] = ()
     """Patterns of hosts that commands may reach; they reach no others."""
 
@@ -236,7 +214,6 @@ class Arguments:
     output_last_message: Annotated[
         str | None, option("-o", "--output-last-message")
     ] = None
-    bundle: Annotated[str | None, option("--bundle")] = None
     json: Annotated[bool, flag("--json")] = False
     experimental_json: Annotated[bool, flag("--experimental-json")] = False
     """The spelling of the SDKs of Codex; `json` is set too."""
@@ -246,32 +223,18 @@ class Arguments:
     answers: Annotated[str | None, option("--answers")] = None
     plan: Annotated[bool, flag("--plan")] = False
 
-    verify: Annotated[
-        Sequence[str], option("--verify", action="append", type=_not_empty)
-    ] = ()
-    verify_tries: Annotated[int | None, option("--verify-tries", type=_count)] = None
-    verify_timeout: Annotated[str | None, option("--verify-timeout")] = None
-    require_change: Annotated[bool, flag("--require-change")] = False
-    forbid_path: Annotated[
-        Sequence[str], option("--forbid-path", action="append", type=_not_empty)
-    ] = ()
-    max_diff_lines: Annotated[int | None, option("--max-diff-lines", type=_count)] = (
-        None
-    )
-    require_evidence: Annotated[
-        Sequence[str], option("--require-evidence", action="append", type=_not_empty)
-    ] = ()
     fail_on: Annotated[
         Sequence[str],
         option(
             "--fail-on",
             action="append",
-            type=OneOf(*get_args(Failure), "p0", "p1", "p2"),
+            type=OneOfExtensions(FAILURES, *PRIORITIES),
         ),
     ] = ()
+    """Priorities of findings, for `review`, and names of extensions; see `api.options`."""
 
-    best_of: Annotated[int | None, option("--best-of", type=_count)] = None
-    jobs: Annotated[int | None, option("--jobs", type=_count)] = None
+    best_of: Annotated[int | None, option("--best-of", type=count)] = None
+    jobs: Annotated[int | None, option("--jobs", type=count)] = None
     vary: Annotated[Sequence[str], option("--vary", action="append")] = ()
     score: Annotated[str | None, option("--score")] = None
     junit: Annotated[str | None, option("--junit")] = None
@@ -283,7 +246,9 @@ class Arguments:
     base: Annotated[str | None, option("--base")] = None
     commit: Annotated[str | None, option("--commit")] = None
     title: Annotated[str | None, option("--title")] = None
-    format: Annotated[ReviewFormat | None, option("--format")] = None
+    format: Annotated[
+        str | None, option("--format", type=OneOfExtensions(REVIEW_FORMATS, "text"))
+    ] = None
 
     ephemeral: Annotated[bool, flag("--ephemeral")] = False
     last: Annotated[bool, flag("--last")] = False

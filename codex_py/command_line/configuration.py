@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-from codex_py.command_line.arguments import GATES, Arguments
+from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
 from codex_py.config.layers import merged
-from codex_py.config.limits import Failure
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError, UsageError
@@ -131,7 +130,6 @@ def _flags(arguments: Arguments) -> dict[str, Any]:
         "sandbox_mode": arguments.sandbox,
         "protection": _protection(arguments) or None,
         "allow_unenforced": list(arguments.allow_unenforced) or None,
-        "gates": _gates(arguments) or None,
     }
     if arguments.full_auto:
         flags["sandbox_mode"] = arguments.sandbox or "workspace-write"
@@ -157,22 +155,6 @@ def _protection(arguments: Arguments) -> dict[str, Any]:
     if arguments.bypass:
         found["secrets"] = "allow"
     return found
-
-
-def _gates(arguments: Arguments) -> dict[str, Any]:
-    """The keys of `[gates]` that options give."""
-    values = {name: getattr(arguments, name) for name in GATES}
-    if not arguments.require_change:
-        values["require_change"] = None
-    # The other kinds are for `review`.
-    kinds = get_args(Failure)
-    failures = [kind for kind in arguments.fail_on if kind in kinds]
-    values["fail_on"] = failures or None
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and value != ()
-    }
 
 
 def load_session_config(

@@ -9,12 +9,14 @@ from codex_py.command_line.options import Options
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.errors import UsageError
 from codex_py.registry import (
+    FAILURES,
     OPTIONS,
     EntryPoint,
     find,
     installed_names,
     load,
     own_points,
+    own_texts,
     unusable,
 )
 
@@ -65,16 +67,41 @@ def _is_foreign(kind: type[Options]) -> bool:
     return not kind.__module__.startswith("codex_py.")
 
 
-def _class(point: EntryPoint) -> type[Options]:
-    """Load the class with an option. Raises a `ConfigError` if it cannot be used."""
+def _loaded(point: EntryPoint) -> type[Options]:
     kind = load(point, "option")
     if not isinstance(kind, type) or not issubclass(kind, Options):
         reason = "its entry point is no subclass of `Options`"
         raise unusable(point, "option", reason)
+    return kind
+
+
+def _class(point: EntryPoint) -> type[Options]:
+    """Load the class with an option. Raises a `ConfigError` if it cannot be used."""
+    kind = _loaded(point)
     if CommandParser(kind).option_named(f"--{point.name}") is None:
         reason = f"its class declares no option --{point.name}"
         raise unusable(point, "option", reason)
     return kind
+
+
+def failure_options(values: Sequence[str]) -> tuple[Options, ...]:
+    """Make the options of extensions for values of `--fail-on`.
+
+    Args:
+        values: names of the group `FAILURES`.
+
+    Returns:
+        An instance of each class that a value names, with its values in `fail_on`.
+
+    Raises:
+        ConfigError: the class of a value cannot be used.
+    """
+    found: dict[type[Options], list[str]] = {}
+    for value in values:
+        point = find(FAILURES, value)
+        assert point is not None
+        found.setdefault(_loaded(point), []).append(value)
+    return tuple(kind(fail_on=tuple(named)) for kind, named in found.items())
 
 
 def session_parser() -> CommandParser:
@@ -110,9 +137,10 @@ def _refuse_unknown_option(word: str) -> None:
 
 def _foreign_options() -> dict[str, str]:
     """Read the advice for people who come from other agents, by the option that they type."""
-    listed = Path(__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
+    name = "foreign_options.txt"
+    listed = Path(__file__).with_name(name).read_text(encoding="utf-8")
     advice: dict[str, str] = {}
-    for line in listed.splitlines():
+    for line in "\n".join([listed, *own_texts(name)]).splitlines():
         if line and not line.startswith("#"):
             names, _, text = line.partition(" | ")
             advice |= dict.fromkeys(names.split(", "), text)

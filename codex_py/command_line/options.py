@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session import TurnResult
 from codex_py.command_line.arguments import Arguments
+from codex_py.config.config import Config
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.place import Place
@@ -46,6 +47,12 @@ class Options:
     def __init__(self, **values: Any) -> None:
         vars(self).update(values)
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def run(self, arguments: Arguments, environment: Mapping[str, str]) -> int | None:  # noqa: ARG002 - for subclasses
         """Check the options with the rest of the command line, or take the place of the command.
 
@@ -62,6 +69,12 @@ class Options:
     def settings(self, arguments: Arguments) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
         """Return settings in the form of `config.toml`, which win over those of the files."""
         return {}
+
+    def begin(self, config: Config) -> None:
+        """Take the configuration of `exec` or `review`, before the session is opened.
+
+        A file for a result is opened here, so that a bad path costs no request.
+        """
 
     def session(self, options: SessionOptions) -> SessionOptions:
         """Return the options with which the session is opened.
@@ -83,4 +96,4 @@ class Options:
         return None
 
     def finish(self, result: TurnResult) -> None:
-        """Take the result of `exec`, after the answer was delivered."""
+        """Take the result of `exec` or `review`, after the answer was delivered."""

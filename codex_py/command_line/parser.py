@@ -7,6 +7,7 @@ accepts only the words of the `Literal`.
 
 import argparse
 import os
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import (
 )
 
 from codex_py.errors import UsageError, nearest
+from codex_py.registry import find, own_points
 
 _OptionsT = TypeVar("_OptionsT")
 
@@ -230,7 +232,12 @@ class OneOf:
     """A `type` for `add_argument` that accepts one of the values, which completion scripts list."""
 
     def __init__(self, *allowed: str) -> None:
-        self.allowed = allowed
+        self._values = allowed
+
+    @property
+    def allowed(self) -> Sequence[str]:
+        """The values that are listed."""
+        return self._values
 
     def __call__(self, value: str) -> str:
         if value not in self.allowed:
@@ -239,6 +246,42 @@ class OneOf:
                 f"{value!r} is not a possible value: {names}"
             )
         return value
+
+
+class OneOfExtensions(OneOf):
+    """A `OneOf` whose values extensions add to.
+
+    Args:
+        group: the group of entry points whose names are values, too.
+    """
+
+    def __init__(self, group: str, *allowed: str) -> None:
+        super().__init__(*allowed)
+        self._group = group
+
+    @property
+    def allowed(self) -> Sequence[str]:
+        """The values that are listed. Those of installed packages are accepted, but not listed."""
+        return [*self._values, *(point.name for point in own_points(self._group))]
+
+    def __call__(self, value: str) -> str:
+        if value not in self._values and find(self._group, value) is not None:
+            return value
+        return super().__call__(value)
+
+
+def not_empty(text: str) -> str:
+    """A `type` for `add_argument` that refuses an empty text, as of a variable that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def count(text: str) -> int:
+    """A `type` for `add_argument` that accepts a whole number from 0."""
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from codex_py.command_line.arguments import (
     FLAG,
     OF_BEST_OF,
+    PRIORITIES,
     Arguments,
     given_options,
     option_of,
@@ -39,6 +40,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     # argparse gives unknown options back among the words.
     of_extensions, words = _extension_options(words)
     values = given(found)
+    of_extensions += _failure_options(values.get("fail_on", []))
     words += _taken_from_images(values.get("image", []))
     denied: list[str] = values.get("deny", [])
     requests = [name for name in denied if _REQUEST.search(name)]
@@ -80,6 +82,16 @@ def _extension_options(words: list[str]) -> tuple[tuple[Any, ...], list[str]]:
     return take_extension_options(words)
 
 
+def _failure_options(fail_on: list[str]) -> tuple[Any, ...]:
+    """Make the options of extensions that values of `--fail-on` name."""
+    named = [value for value in fail_on if value not in PRIORITIES]
+    if not named:
+        return ()
+    from codex_py.command_line.extension_options import failure_options  # 2 ms
+
+    return failure_options(named)
+
+
 def _taken_from_images(images: list[str]) -> list[str]:
     """Take `resume ID` out of the values of `--image`, if it is there.
 
@@ -115,8 +127,8 @@ def _check_best_of(arguments: Arguments) -> None:
         raise UsageError("--best-of is for new sessions of `codex-py exec`")
     if not arguments.best_of or arguments.jobs == 0:
         raise UsageError("--best-of and --jobs take whole numbers from 1")
-    if arguments.bundle or arguments.worktree is not None:
-        raise UsageError("--best-of goes with neither --worktree nor --bundle")
+    if arguments.worktree is not None:
+        raise UsageError("--best-of does not go with --worktree")
     for options in arguments.of_extensions:
         if not options.is_repeated:
             raise UsageError(f"--best-of does not go with {given_options(options)}")

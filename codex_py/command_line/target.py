@@ -2,10 +2,8 @@
 or both."""
 
 from collections.abc import Sequence
-from typing import get_args
 
-from codex_py.command_line.arguments import GATES, OF_REVIEW, Arguments
-from codex_py.config.limits import Failure
+from codex_py.command_line.arguments import OF_REVIEW, PRIORITIES, Arguments
 from codex_py.errors import UsageError
 from codex_py.protocol.frozen import frozen
 
@@ -15,13 +13,12 @@ _OF_EXEC = (
     "json",
     "agent_events",
     "usage_events",
-    "bundle",
     "answers",
     "on_approval",
     "approve",
     "refuse",
     "because",
-    *GATES,
+    "fail_on",
     "ephemeral",
 )
 """Options of `exec` that the terminal does not have. It refuses them rather than ignore them."""
@@ -102,7 +99,7 @@ def _refuse_review_options(arguments: Arguments) -> None:
         if getattr(arguments, name):
             raise UsageError(f"--{name} belongs to `codex-py review`")
     for kind in arguments.fail_on:
-        if kind not in get_args(Failure):
+        if kind in PRIORITIES:
             raise UsageError(f"--fail-on {kind} belongs to `codex-py review`")
 
 

@@ -28,7 +28,6 @@ _KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret
 _NOT_SHOWN: Final = (Secret, Variable)
 _PROTECTING_TABLES: Final = (
     "protection",
-    "gates",
     "budget",
     "permissions",
     "sandbox_workspace_write",

@@ -16,12 +16,7 @@ from codex_py.config.domains import domain_rules
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
-from codex_py.config.limits import (
-    Budget,
-    GateSettings,
-    configured_budget,
-    configured_gates,
-)
+from codex_py.config.limits import Budget, configured_budget
 from codex_py.config.mcp import McpServerConfig, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import project_root
@@ -106,7 +101,6 @@ class Config:
     shell_environment: ShellEnvironmentPolicy
     budget: Budget
     """The limits of a run. A project can only tighten them."""
-    gates: GateSettings
     web_search: Literal["disabled", "cached", "indexed", "live"]
     mcp_servers: Mapping[str, McpServerConfig]
 
@@ -257,6 +251,8 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         values.get("mcp_servers", {}),
         lambda name: layers.where(("mcp_servers", name)),
     )
+    for claimed in settings.claimed.values():
+        claimed.check(layers)
     sandbox_mode, profile = chosen_permissions(layers)
     workspace_roots = (layers.cwd,)
     if profile is not None:
@@ -285,7 +281,6 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         model_reasoning_effort=settings.model_reasoning_effort,
         model_fallbacks=tuple(map(fallback_model, settings.model_fallbacks)),
         budget=configured_budget(layers),
-        gates=configured_gates(layers),
         base_instructions=_text(
             layers, files, "model_instructions_file", settings.instructions
         ),

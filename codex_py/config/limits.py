@@ -1,15 +1,12 @@
-"""Reads the limits of a run, `[budget]` and `features.rollout_budget`, and its `[gates]`. LIGHT.
+"""Reads the limits of a run: `[budget]` and `features.rollout_budget`. LIGHT.
 
 The strongest layer that sets a limit decides, but a project can only tighten the limit that would
 hold without it. `features.rollout_budget` is a key of Codex.
-
-A run must pass its gates to end well. Each layer adds to the gates of the weaker ones and cannot
-remove any: a project adds to the user's gates, the command line to both.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from codex_py.config.check import KeyPath, dotted
 from codex_py.config.declared import features as declared
@@ -34,9 +31,6 @@ LIMITS: Final = {
 _MAY_BE_FRACTION: Final = ("max_cost", "max_time")
 _AMOUNT: Final = r"([0-9][0-9_]*(?:\.[0-9]+)?)([a-z]?)"
 """Matches a number and a unit, which may be empty. Compiled when a text needs it."""
-_TRIES: Final = 2
-_TIMEOUT_S: Final = 600.0
-Failure: TypeAlias = Literal["denied", "tool", "sandbox"]
 
 
 @frozen
@@ -74,38 +68,6 @@ class Budget:
             self.rollout,
         )
         return any(limit is not None for limit in limits)
-
-
-@frozen(kw_only=True)
-class GateSettings:
-    """The gates of a run. Without settings, it has none."""
-
-    verify: Sequence[str] = ()
-    """Scripts that must exit with 0 once the model is done."""
-    verify_tries: int = _TRIES
-    """The number of failures that are sent back to the model."""
-    verify_timeout_s: float = _TIMEOUT_S
-    """The time that each script may take."""
-    require_change: bool = False
-    forbid_path: Sequence[str] = ()
-    """Patterns of paths that must stay as they are; see `changed_in`."""
-    max_diff_lines: int | None = None
-    """The number of lines added and removed."""
-    require_evidence: Sequence[str] = ()
-    """Patterns of commands, each of which must have succeeded after the last change."""
-    fail_on: Sequence[Failure] = ()
-
-    @property
-    def is_any(self) -> bool:
-        """True if there is a gate."""
-        others = (self.verify, self.require_evidence, self.fail_on)
-        return self.looks_at_files or any(others)
-
-    @property
-    def looks_at_files(self) -> bool:
-        """True if a gate needs the changes that were made to files."""
-        has_limit = self.max_diff_lines is not None
-        return has_limit or self.require_change or bool(self.forbid_path)
 
 
 def configured_budget(layers: Layers) -> Budget:
@@ -209,45 +171,6 @@ def _values(
     return found
 
 
-def configured_gates(layers: Layers) -> GateSettings:
-    """Read the gates.
-
-    Raises:
-        ConfigError: an amount cannot be read, or a script is empty.
-    """
-    # The strongest first.
-    gates = [layer.settings.gates for layer in layers.layers]
-    verify = _listed(each.verify for each in gates)
-    if not all(script.strip() for script in verify):
-        # An unset variable may have been meant. An empty script would always succeed.
-        raise ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
-    timeout = _first((each.verify_timeout for each in gates), _TIMEOUT_S)
-    return GateSettings(
-        verify=verify,
-        verify_tries=_first((each.verify_tries for each in gates), _TRIES),
-        verify_timeout_s=_parsed("max_time", ("gates", "verify_timeout"), timeout),
-        require_change=any(each.require_change for each in gates),
-        forbid_path=_listed(each.forbid_path for each in gates),
-        max_diff_lines=min(_given(each.max_diff_lines for each in gates), default=None),
-        require_evidence=_listed(each.require_evidence for each in gates),
-        fail_on=_listed(each.fail_on for each in gates),
-    )
-
-
-def _given(values: Iterable[_T | None]) -> list[_T]:
-    return [value for value in values if value is not None]
-
-
-def _first(values: Iterable[_T | None], default: _T) -> _T:
-    return next(iter(_given(values)), default)
-
-
-def _listed(values: Iterable[Sequence[_T] | None]) -> tuple[_T, ...]:
-    """The entries of all layers, those of the weakest layer first, each once."""
-    entries = [entry for value in reversed(_given(values)) for entry in value]
-    return tuple(dict.fromkeys(entries))
-
-
 def _amount(
     limit: str,
     key: KeyPath,
@@ -256,6 +179,15 @@ def _amount(
     if value is None:
         return None
     return _parsed(limit, key, value)
+
+
+def seconds(key: KeyPath, value: float | str) -> float:
+    """Return the value of a setting that is a time in seconds, or a text such as `30m`.
+
+    Raises:
+        ConfigError: the text is no time. The error has the key.
+    """
+    return _parsed("max_time", key, value)
 
 
 def _parsed(

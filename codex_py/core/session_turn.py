@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from codex_py.core.running_turn import RunningTurn
@@ -39,6 +39,8 @@ class TurnResult:
     """The exit code of `codex-py exec`: the error's if the turn failed, else the one that an
     extension sets, else 3 if the turn ended although an extension wanted to continue it (see
     `Extension.before_stop`), else 0."""
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The fields that extensions add to the last event of the turn; see `Extension.turn_facts`."""
 
     def raise_for_error(self) -> None:
         """Raises `error`, a `CodexError`, if the turn failed."""
@@ -188,7 +190,14 @@ def _result(
             # Any other error is more serious than a gate.
             exit_code = error.exit_code
     denied = turn.denied.calls > 0
-    return TurnResult(turn.last_message, session.log.usage, error, denied, exit_code)
+    return TurnResult(
+        turn.last_message,
+        session.log.usage,
+        error,
+        denied,
+        exit_code,
+        outcome.facts,
+    )
 
 
 def _checked_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:

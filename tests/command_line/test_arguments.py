@@ -17,10 +17,11 @@ from codex_py.command_line import arguments as arguments_module
 from codex_py.command_line.arguments import Arguments, option_words, unshared_options
 from codex_py.command_line.extension_options import session_parser
 from codex_py.command_line.options import Options
-from codex_py.command_line.parser import CommandParser, flag, option
+from codex_py.command_line.parser import flag, option
 from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.errors import UsageError
+from codex_py.registry import own_texts
 
 THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 
@@ -339,13 +340,11 @@ def test_options_of_other_agents_are_answered_with_what_does_the_same(
 
 
 def test_advice_for_other_agents_names_only_what_there_is() -> None:
-    text = (
-        Path(arguments_module.__file__)
-        .with_name("foreign_options.txt")
-        .read_text(encoding="utf-8")
-    )
-    rows = [line.split(" | ") for line in text.splitlines() if line and line[0] != "#"]
-    own = set(CommandParser(Arguments)._option_string_actions)  # pyright: ignore[reportPrivateUsage]
+    of_program = Path(arguments_module.__file__).with_name("foreign_options.txt")
+    texts = [of_program.read_text(encoding="utf-8"), *own_texts("foreign_options.txt")]
+    lines = [line for text in texts for line in text.splitlines()]
+    rows = [line.split(" | ") for line in lines if line and line[0] != "#"]
+    own = set(session_parser()._option_string_actions)  # pyright: ignore[reportPrivateUsage]
     foreign = [name for names, _ in rows for name in names.split(", ")]
     assert len(foreign) == len(set(foreign))
     assert own.isdisjoint(foreign)
@@ -431,6 +430,8 @@ def test_options_are_words_again() -> None:
     arguments = parse_arguments([*argv, "-c", "a=1", "--max-tokens", "2k", "--yolo"])
     names = {field.name for field in dataclasses.fields(arguments)} - {"words"}
     words = option_words(arguments, names)
+    for options in arguments.of_extensions:
+        words += option_words(options)
     assert parse_arguments(["exec", *words]) == dataclasses.replace(
         arguments, overrides=["a=1", "budget.max_tokens=2000"], limits=()
     )
@@ -462,12 +463,11 @@ class FileOptions(Options):
 
 
 def test_options_for_one_run_are_named() -> None:
-    arguments = parse_arguments(["exec", "--bundle", "b", "--model", "m", "-o", "x"])
+    arguments = parse_arguments(["exec", "--model", "m", "-o", "x"])
     options = (ShoutOptions(loud=True), FileOptions(words_file="w"))
     arguments = dataclasses.replace(arguments, of_extensions=options)
     assert unshared_options(arguments) == [
         "--output-last-message",
-        "--bundle",
         "--words-file",
     ]
 

@@ -8,7 +8,7 @@ from codex_py.config.declared.features import Features
 from codex_py.config.declared.settings import Settings
 from codex_py.config.declared.tools import WebSearch
 from codex_py.config.environment import ShellEnvironmentPolicy
-from codex_py.config.limits import Budget, GateSettings
+from codex_py.config.limits import Budget
 from codex_py.config.project_trust import Untrusted
 from codex_py.config.requirements import Requirements
 from codex_py.errors import ConfigError
@@ -48,7 +48,6 @@ def test_without_any_file_everything_has_its_default(place: Place):
         sandbox_workspace_write=SandboxPolicy(mode="workspace-write"),
         sandbox_limits=SandboxLimits(),
         shell_environment=ShellEnvironmentPolicy(),
-        gates=GateSettings(),
         budget=Budget(
             max_turns=None,
             max_tokens=None,

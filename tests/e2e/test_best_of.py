@@ -579,7 +579,7 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
         (
             ("--best-of", "2", "--worktree"),
             2,
-            "--best-of goes with neither --worktree nor --bundle",
+            "--best-of does not go with --worktree",
         ),
         (
             ("--best-of", "2", "--vary", "foo=1,2"),

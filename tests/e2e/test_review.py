@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from codex_py.app.review.formats import FORMATS
+from codex_py.registry import REVIEW_FORMATS, own_points
 from codex_py.testing import ev_completed, ev_message
 from codex_py.version import __version__
 from tests.support.git import git
@@ -22,6 +22,7 @@ from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent.parent
+FORMATS = [point.name for point in own_points(REVIEW_FORMATS)]
 
 
 def finding(

@@ -192,9 +192,9 @@ def rooms() -> list[str]:
 
 
 def own_points() -> list[EntryPoint]:
-    own = (COMMANDS, OPTIONS, TABLES)
-    groups = (*own, registry.EXTENSIONS, registry.REVIEWERS, registry.WIRES)
-    return [point for group in groups for point in registry.own_points(group)]
+    named = vars(registry).values()
+    groups = {each for each in named if str(each).startswith("codex_py.")}
+    return [point for group in sorted(groups) for point in registry.own_points(group)]
 
 
 def test_each_folder_has_entry_points_of_known_groups() -> None:

@@ -26,7 +26,9 @@ from codex_py.app.exec_process import (
 )
 from codex_py.app.worktrees.snapshot import BaseSnapshot
 from codex_py.app.worktrees.worktree import Worktree
+from codex_py.config.check import lookup
 from codex_py.config.config import Config
+from codex_py.config.limits import seconds
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import Price
@@ -35,6 +37,7 @@ from codex_py.process.piped import ProgramRunner
 from codex_py.protocol.stream import Usage
 
 _GRACE_S: Final = 0.7
+_SCRIPT_TIMEOUT_S: Final = 600.0
 _MAX_REPORT_BYTES: Final = 50_000_000
 _MAX_OUTPUT_BYTES: Final = 64_000
 _STATES: Final[Mapping[int | None, str]] = {
@@ -188,7 +191,7 @@ class AttemptRunner:
         confined: Sequence[str],
     ) -> None:
         """Verify and measure an attempt, in a clean checkout of the tree that the agent left."""
-        verify = self.config.gates.verify
+        verify = _verifying_scripts(self.config)
         if verify or self.score or self.junit:
             await asyncio.to_thread(_check_out, worktree, tree)
         for script in verify:
@@ -215,7 +218,7 @@ class AttemptRunner:
         Returns its exit code (None after the time-out), its ending in words, and the last line of
         its standard output.
         """
-        timeout_s = self.config.gates.verify_timeout_s
+        timeout_s = _time_of_script(self.config)
         sandbox = [*PROGRAM, "sandbox", *self.sandbox, *confined]
         code, printed, _ = await self._runner.run(
             [*sandbox, "--", "/bin/sh", "-c", script],
@@ -323,3 +326,21 @@ def _count_cases(report: ElementTree.Element) -> tuple[int, int]:
         elif "skipped" not in tags:
             passed += 1
     return failed, passed
+
+
+def _verifying_scripts(config: Config) -> list[str]:
+    """Return the scripts in `gates.verify` of all layers, those of the weakest layer first."""
+    scripts: dict[str, None] = {}
+    for layer in reversed(config.layers.layers):
+        own = lookup(layer.values, ("gates", "verify")) or ()
+        scripts.update(dict.fromkeys(own))
+    return list(scripts)
+
+
+def _time_of_script(config: Config) -> float:
+    """Return the time that each script may take, in seconds."""
+    key = ("gates", "verify_timeout")
+    given = lookup(config.layers.merged(), key)
+    if given is None:
+        return _SCRIPT_TIMEOUT_S
+    return seconds(key, given)

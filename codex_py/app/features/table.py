@@ -107,7 +107,6 @@ def _table(setup: SessionSetup) -> Sequence[Row | Place]:
     goals = switches.goals
     if goals is None:
         goals = options.source == "vscode"
-    gates = config.gates.is_any and options.source == "exec"
     servers = any(server.enabled for server in config.mcp_servers.values())
     # A list of domains counts in every sandbox mode, also in one that does not use it.
     domains = config.domains is not None or config.requirements.domains is not None
@@ -126,11 +125,6 @@ def _table(setup: SessionSetup) -> Sequence[Row | Place]:
         # These are around all others: they see each call from its start to its end.
         Place.OUTERMOST,
         Row(options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
-        # Around all features that may change files.
-        Row(
-            options.bundle and is_top,
-            "codex_py.app.features.change_bundle:ChangeBundle",
-        ),
         Row(skills, "codex_py.app.features.skills:SessionSkills"),
         # Outside of all features that count and change requests: a review sends none.
         Row(options.can_review and is_top, "codex_py.app.features.reviews:Reviews"),
@@ -140,10 +134,7 @@ def _table(setup: SessionSetup) -> Sequence[Row | Place]:
         Row(has_hooks(config), "codex_py.app.features.hooks.feature:HooksFeature"),
         # The hooks decide first about an approval and about the end of a turn.
         Place.BEHIND_HOOKS,
-        # Behind the hooks: it is asked when they are satisfied. Around the record of changes, which
-        # it looks at.
-        Row(gates and is_top, "codex_py.app.features.gates.feature:Gates"),
-        # Behind the hooks and the gates, which judge the result first.
+        # Behind the hooks and others who judge the result first.
         Row(goals and is_top, "codex_py.app.features.goals:Goals"),
         Row(True, "codex_py.app.features.turn_changes:TurnChanges"),
         Row(

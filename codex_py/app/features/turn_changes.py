@@ -34,7 +34,7 @@ _MAX_SHARE: Final = 0.1
 class TurnChanges:
     """Records the changes of turns.
 
-    With `features.undo = false` and without gates, it only records the diff of patches.
+    With `features.undo = false`, it only records the diff of patches, unless a feature calls `require`.
 
     Args:
         top: the feature of the session at the top; None if this one is it.
@@ -45,8 +45,8 @@ class TurnChanges:
         self._top = top or self
         self._is_kept = setup.config.features.undo is not False
         """True if the changes are kept for undo after the turn."""
-        self._is_on = self._is_kept or setup.config.gates.is_any
-        """True if changes by commands are recorded."""
+        self._is_required = False
+        """True if a feature needs the changes by commands."""
         self._home: Path = setup.config.home
         """The folder below which the copies are."""
         self._recorder = None
@@ -97,10 +97,10 @@ class TurnChanges:
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         """Record what a call changes, for the diff of the turn and for undo."""
-        if not self._is_on:
-            return inner
 
         async def dispatch(use: ToolUse) -> ToolOutput:
+            if not self._is_on:
+                return await inner(use)
             async with self._changing_by(use):
                 return await inner(use)
 
@@ -161,6 +161,10 @@ class TurnChanges:
                 # The copy is made while the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
 
+    def require(self) -> None:
+        """Record what commands change from now on, also with `features.undo = false`."""
+        self._is_required = True
+
     def use_place(self, home: Path) -> None:
         """Keep the copies of this turn below this folder, as if it were `$CODEX_HOME`."""
         if home != self._home:
@@ -195,6 +199,11 @@ class TurnChanges:
         recorder = self._loaded()
         async with self._lock:
             return await to_its_end(asyncio.to_thread(recorder.all_changes))
+
+    @property
+    def _is_on(self) -> bool:
+        """True if changes by commands are recorded."""
+        return self._is_kept or self._top._is_required
 
     @property
     def _records(self) -> bool:

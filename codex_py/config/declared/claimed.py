@@ -29,6 +29,14 @@ class ClaimedTable(Section):
     place: ClassVar[Place] = Place.OUTERMOST
     """The place of the feature among the others."""
 
+    @classmethod
+    def check(cls, layers: Any) -> None:
+        """Check the table in all `Layers` of a configuration together, when they are read.
+
+        Raises:
+            ConfigError: a value is wrong. If the error has a key, its place is told.
+        """
+
     def feature(self, setup: Any) -> Feature | None:  # noqa: ARG002 - for subclasses
         """Make the feature of a session at the top from its `SessionSetup`.
 

@@ -133,7 +133,7 @@ class Features(Section):
 class Budget(Section):
     """`[budget]`"""
 
-    # Ours, not Codex's: `budget` and `gates`.
+    # Ours, not Codex's.
     max_turns: Limit | None = key("The most responses of a run.")
     max_tokens: Limit | str | None = key('The most tokens of a run, such as `"200k"`.')
     max_cost: Positive | None = key("The most dollars that a run may cost.")
@@ -143,27 +143,4 @@ class Budget(Section):
     loop_guard: bool = key(
         "End a turn when the model makes the same call ten times in a row.",
         default=True,
-    )
-
-
-class Gates(Section):
-    """`[gates]`"""
-
-    verify: tuple[str, ...] | None = key(
-        "Commands that must succeed before a turn ends."
-    )
-    forbid_path: tuple[str, ...] | None = key("Patterns of paths that must not change.")
-    require_evidence: tuple[str, ...] | None = key(
-        "Patterns of commands that must have succeeded after the last change."
-    )
-    verify_tries: Count | None = key(
-        "The number of failures that are sent back to the model (2)."
-    )
-    verify_timeout: Positive | str | None = key(
-        'The time limit of each command: seconds, or such as `"10m"`.'
-    )
-    require_change: bool | None = key("A run must change a file.")
-    max_diff_lines: Count | None = key("The most lines that may be added and removed.")
-    fail_on: tuple[Literal["denied", "tool", "sandbox"], ...] | None = key(
-        "Events that make a run fail."
     )

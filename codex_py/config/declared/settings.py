@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codex_py.config.declared.claimed import ClaimedTable, claimed_key, own_tables
-from codex_py.config.declared.features import Budget, Features, Gates, Hooks
+from codex_py.config.declared.features import Budget, Features, Hooks
 from codex_py.config.declared.kinds import (
     Count,
     Limit,
@@ -327,7 +327,6 @@ class Settings(Section):
         in_project=False,
     )
     budget: Budget = table()
-    gates: Gates = table()
     # Accepted, and mostly of no effect here.
     allow_symlinked_codex_home: bool | None = no_effect(False)
     include_apps_instructions: bool | None = no_effect(False)

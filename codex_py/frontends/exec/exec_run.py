@@ -10,13 +10,14 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from codex_py import registry
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
@@ -36,6 +37,17 @@ from codex_py.streams.terminal import Style, wants_color
 if TYPE_CHECKING:
     from codex_py.frontends.exec.human import HumanText
 
+_OF_CI = (
+    "GITHUB_STEP_SUMMARY",
+    "GITLAB_CI",
+    "BITBUCKET_BUILD_NUMBER",
+    "BUILDKITE",
+    "CIRCLECI",
+    "JENKINS_URL",
+    "TEAMCITY_VERSION",
+    "TF_BUILD",
+)
+"""Variables of CI services, for each of which an extension may report the run."""
 _COLLECT_AFTER_S = 0.3
 """After this time, everything is imported, and a short run is over."""
 
@@ -109,14 +121,8 @@ class ExecRun:
         self._prompt = prompt
         self._work = work
         self._config = program.config
-        self._bundle_file = None
-        self._bundle: Callable[[int], str] | None = None
-        """Makes the text of the bundle from the exit code; the session gives it."""
-        if arguments.bundle is not None:
-            # The bundle of an earlier run must not be taken for this run's.
-            self._bundle_file = program.output_file(
-                arguments.bundle, "the bundle", empty=True
-            )
+        for each in arguments.of_extensions:
+            each.begin(self._config)
         self._elicitor = self._written_answers()
         self._human: HumanText | None = None
         if arguments.json:
@@ -125,7 +131,7 @@ class ExecRun:
             self._sink = JsonLines(program.stdout, agents=agents, usage=usage)
         else:
             self._sink = self._human = _human_text(program)
-        self._summary = _step_summary(program)
+        self._reports = list(_reports(program))
         self._worktree: str | None = None
         """The path of the session's worktree; None if it has none."""
         self._is_over = False
@@ -178,8 +184,6 @@ class ExecRun:
             self._program.deliver(self._work.answer(result))
         for each in self._program.arguments.of_extensions:
             each.finish(result)
-        if self._bundle_file and self._bundle and error is None:
-            self._bundle_file.write(self._bundle(result.exit_code))
         return result.exit_code
 
     async def _open(self, stack: AsyncExitStack) -> Session:
@@ -232,8 +236,8 @@ class ExecRun:
                 self._sink(replace(event, worktree=self._worktree))
             case _:
                 self._sink(event)
-        if self._summary is not None:
-            self._summary(event)
+        for report in self._reports:
+            report(event)
 
     def _is_aborted_by_sdk(self) -> bool:
         """True if a SDK of Codex aborts the turn: it sends SIGTERM."""
@@ -242,9 +246,6 @@ class ExecRun:
 
     def _warn_in_session(self, text: str) -> None:
         self._session.warn(text)
-
-    def _keep_bundle(self, bundle: Callable[[int], str]) -> None:
-        self._bundle = bundle
 
     def _options(self) -> SessionOptions:
         program = self._program
@@ -265,7 +266,6 @@ class ExecRun:
             needs_own_worktree=program.needs_own_worktree,
             choices=choices,
             add_dirs=program.add_dirs,
-            bundle=self._keep_bundle if self._bundle_file else None,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
             suspension=program.suspension,
@@ -289,14 +289,13 @@ def _human_text(program: ExecProgram) -> "HumanText":
     return HumanText(program.stderr, Style(color=color), show_reasoning=shows_reasoning)
 
 
-def _step_summary(program: ExecProgram) -> events.EventSink | None:
-    """The sink that writes the summary for GitHub Actions; None outside of it."""
-    path = program.environment.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        return None
-    from codex_py.frontends.exec.step_summary import StepSummary  # 2 ms
-
-    return StepSummary(Path(path), program.warn)
+def _reports(program: ExecProgram) -> Iterator[events.EventSink]:
+    """Make the sinks that report the run to the CI service in which it is."""
+    for name in _OF_CI:
+        value = program.environment.get(name)
+        point = registry.find(registry.REPORTS, name) if value else None
+        if point is not None:
+            yield registry.load(point, "report")(value, program.warn)
 
 
 def _collect_garbage() -> None:

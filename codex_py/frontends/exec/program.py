@@ -18,7 +18,7 @@ from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import printable
 
 if TYPE_CHECKING:
-    from codex_py.frontends.exec.output_file import OutputFile
+    from codex_py.filesystem.output_file import OutputFile
 
 _Work: TypeAlias = Callable[[], Coroutine[Any, Any, int]]
 """The work of a command, which returns its exit code."""
@@ -78,7 +78,7 @@ class ExecProgram:
 
     def output_file(self, name: str, what: str, *, empty: bool = False) -> "OutputFile":
         """Open a file for a result; see `OutputFile`."""
-        from codex_py.frontends.exec.output_file import OutputFile  # 1 ms
+        from codex_py.filesystem.output_file import OutputFile  # 1 ms
 
         return OutputFile(Path(name), self.root, what, empty=empty)
 

@@ -1,21 +1,21 @@
 """`codex-py review` and `exec review`: one review, findings in a chosen format, an exit code."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
 from codex_py.app.features.reviews import Reviews
 from codex_py.app.options import SessionOptions
-from codex_py.app.review.formats import FORMATS
+from codex_py.app.review.findings import ReviewReport
 from codex_py.app.review.target import ReviewTarget
 from codex_py.app.session import Session, TurnResult
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import PRIORITIES, Arguments
 from codex_py.command_line.target import SessionTarget
-from codex_py.config.limits import GateSettings
 from codex_py.errors import UsageError
 from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
 from codex_py.frontends.exec.exec_run import ExecRun
 from codex_py.frontends.exec.program import ExecProgram
+from codex_py.registry import REVIEW_FORMATS, find, load
 from codex_py.streams.standard import OutputStream
 
 
@@ -43,9 +43,6 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
         prompt = Future[str]()
         prompt.set_result(_target(arguments).name)
     program = ExecProgram(arguments, SessionTarget("review"), environment, stderr)
-    # A review need not pass the conditions for a run that changes files.
-    gates = GateSettings(fail_on=program.config.gates.fail_on)
-    program.config = replace(program.config, gates=gates)
     return ExecRun(program, prompt, _ReviewWork(program.arguments)).run()
 
 
@@ -62,6 +59,7 @@ class _ReviewWork:
     def __init__(self, arguments: Arguments) -> None:
         self._arguments = arguments
         self._reviews: Reviews | None = None
+        self._write = _writer(arguments.format)
 
     def options(self, options: SessionOptions) -> SessionOptions:
         return replace(options, can_review=True)
@@ -74,14 +72,21 @@ class _ReviewWork:
         assert reviews is not None
         self._reviews = reviews
         # `--fail-on p1` names a priority; 0 is the highest one.
-        named = [kind for kind in self._arguments.fail_on if kind.startswith("p")]
+        named = [kind for kind in self._arguments.fail_on if kind in PRIORITIES]
         priorities = [int(kind[1]) for kind in named]
         prompt = reviews.begin(target, fail_on=max(priorities, default=None))
         return await session.run_turn(prompt)
 
     def answer(self, result: TurnResult) -> str | None:
         review = self._reviews and self._reviews.review
-        write = FORMATS.get(self._arguments.format or "text")
-        if review is None or write is None:
+        if review is None or self._write is None:
             return result.last_message
-        return write(review)
+        return self._write(review)
+
+
+def _writer(name: str | None) -> Callable[[ReviewReport], str] | None:
+    """Load the function that writes the findings in a format. None: the text of the review."""
+    point = find(REVIEW_FORMATS, name) if name else None
+    if point is None:
+        return None
+    return load(point, "format")

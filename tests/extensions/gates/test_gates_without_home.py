@@ -1,6 +1,6 @@
 """Gates that look at changes, in a home that cannot be written, or whose disk is full.
 
-Tests `app/features/gates/place.py`.
+Tests `app/features/copies_place.py`.
 """
 
 import resource

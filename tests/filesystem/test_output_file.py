@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.frontends.exec.output_file import OutputFile
+from codex_py.filesystem.output_file import OutputFile
 
 
 def test_the_file_keeps_its_contents_until_there_is_a_message(tmp_path: Path) -> None:

@@ -9,10 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.patch.diff.size import changed_lines
-from codex_py.protocol.event_items import AgentMessage
-from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
-from codex_py.streams.terminal import printable
+from codex_py.api.events import (
+    AgentMessage,
+    Event,
+    ItemCompleted,
+    TurnCompleted,
+    TurnFailed,
+)
+from codex_py.api.patches import changed_lines
+from codex_py.api.streams import printable
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
 """Opening a pipe that nobody reads must not block."""
@@ -23,8 +28,8 @@ _MAX_CHARS: Final = 60_000
 class StepSummary:
     """An `EventSink` that writes the summary. `warn` is called if the file cannot be written."""
 
-    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
-        self._path = path
+    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+        self._path = Path(path)
         self._warn = warn
         self._answer = ""
 

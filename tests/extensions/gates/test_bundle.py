@@ -1,6 +1,6 @@
 """Change bundles: `exec --bundle` in one checkout, `apply` in another.
 
-Tests `app/features/change_bundle.py` and `patch/bundle.py`.
+Tests `extensions/gates/change_bundle.py`, `app/compared_repository.py` and `patch/bundle.py`.
 """
 
 import hashlib

@@ -8,27 +8,38 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
-from codex_py.app.features.agents.feature import SubAgents
-from codex_py.app.features.gates.checks import judge_changes
-from codex_py.app.features.gates.evidence import Evidence
-from codex_py.app.features.gates.place import place_of_copies
-from codex_py.app.features.turn_changes import TurnChanges
-from codex_py.app.options import SessionSetup
-from codex_py.app.session_tools import SessionTools
-from codex_py.errors import CodexError, ExitCode
-from codex_py.protocol.approval import DENIALS
-from codex_py.protocol.event_items import ErrorItem, FileChange, McpToolCall
-from codex_py.protocol.events import (
+from codex_py.api.events import (
+    DENIALS,
     AgentEvent,
     CallDenied,
+    ErrorItem,
     Event,
+    FileChange,
     HookProgress,
     ItemCompleted,
+    McpToolCall,
 )
-from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
-from codex_py.protocol.frozen import frozen
-from codex_py.protocol.patched_file import TreeChanges
-from codex_py.protocol.prompts import Note
+from codex_py.api.extensions import (
+    CodexError,
+    ExitCode,
+    Extension,
+    Note,
+    SessionSetup,
+    Thread,
+    TurnStart,
+    TurnStop,
+    frozen,
+)
+from codex_py.api.turn_changes import (
+    TreeChanges,
+    TurnChanges,
+    comparing_files,
+    end_work,
+    turn_changes,
+)
+from codex_py.extensions.gates.checks import judge_changes
+from codex_py.extensions.gates.evidence import Evidence
+from codex_py.extensions.gates.settings import GateSettings
 
 _EXIT_CODES: Final = {
     "denied": ExitCode.DENIED,
@@ -76,9 +87,9 @@ class Gate:
 class Gates:
     """Judges the work of each turn, and lets the model go on if a gate fails that it can fix."""
 
-    def __init__(self, setup: SessionSetup) -> None:
-        self._config = setup.config
-        self._settings = setup.config.gates
+    def __init__(self, setup: SessionSetup, settings: GateSettings) -> None:
+        self._setup = setup
+        self._settings = settings
         self._cwd = setup.config.cwd
         self._evidence = Evidence(self._settings.require_evidence, self._cwd)
         self._judged: Sequence[Gate] = ()
@@ -87,21 +98,28 @@ class Gates:
         """The reasons why `fail_on` fails the run, by the words of `fail_on`."""
 
     def __call__(self, thread: Thread) -> Extension:
+        if thread.parent is not None:
+            # The work of subagents is work of the session at the top.
+            return Extension()
+
+        @asynccontextmanager
+        async def around_session() -> AsyncGenerator[None]:
+            turn_changes(thread).require()
+            yield
+
         @asynccontextmanager
         async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
             self._judged = ()
             self._failures.clear()
-            changes = thread.feature(TurnChanges)
+            changes = turn_changes(thread)
             self._evidence = Evidence(
                 self._settings.require_evidence, self._cwd, changes
             )
             with ExitStack() as stack:
                 needs_changes = self._settings.looks_at_files
-                needs_copies = needs_changes or self._settings.require_evidence
-                if changes is not None and needs_copies:
-                    place = stack.enter_context(place_of_copies(self._config))
-                    changes.use_place(place)
-                if changes is not None and needs_changes:
+                if needs_changes or self._settings.require_evidence:
+                    stack.enter_context(comparing_files(self._setup, changes))
+                if needs_changes:
                     changes.copy_soon()
                 yield
 
@@ -121,25 +139,20 @@ class Gates:
             return Note(_ADVICE.format(reasons))
 
         return Extension(
+            around_session=around_session,
             around_turn=around_turn,
             before_stop=before_stop,
             max_rounds=self._settings.verify_tries,
             before_request=before_request,
-            turn_facts=self.turn_facts,
+            turn_facts=self._turn_facts,
             sink=self._watch,
         )
 
     async def _judge(self, thread: Thread) -> list[Gate]:
-        changes = thread.feature(TurnChanges)
+        changes = turn_changes(thread)
         settings = self._settings
-        assert changes is not None
         # Processes that the model left running must not change the files that were judged.
-        agents = thread.feature(SubAgents)
-        if agents is not None:
-            await agents.end_work()
-        tools = thread.feature(SessionTools)
-        if tools is not None:
-            await tools.end_commands()
+        await end_work(thread)
         if settings.require_evidence:
             # Settle first: changes by the scripts below must not count against the evidence.
             await self._evidence.settle()
@@ -224,8 +237,7 @@ class Gates:
             case _:
                 pass
 
-    def turn_facts(self) -> Mapping[str, Any]:
-        """See `Extension.turn_facts`."""
+    def _turn_facts(self) -> Mapping[str, Any]:
         gates = list(self._judged)
         codes = [ExitCode.DONE]
         if any(gate.reason is not None for gate in gates):

@@ -11,16 +11,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.app.features.turn_changes import TurnChanges
-from codex_py.execpolicy.script import plain_commands
-from codex_py.protocol.event_items import CommandExecution, FileChange, McpToolCall
-from codex_py.protocol.events import (
+from codex_py.api.events import (
     AgentEvent,
+    CommandExecution,
     Event,
+    FileChange,
     FilesPatched,
     ItemCompleted,
     ItemStarted,
+    McpToolCall,
 )
+from codex_py.api.scripts import plain_commands
+from codex_py.api.turn_changes import TurnChanges
 
 _MAX_KEPT: Final = 100
 """The largest number of commands kept in a turn; the oldest are dropped first."""

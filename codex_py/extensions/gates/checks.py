@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from codex_py.config.limits import GateSettings
-from codex_py.patch.diff.size import changed_lines
-from codex_py.protocol.patched_file import TreeChanges
-from codex_py.streams.terminal import some_of
+from codex_py.api.patches import changed_lines
+from codex_py.api.streams import some_of
+from codex_py.api.turn_changes import TreeChanges
+from codex_py.extensions.gates.settings import GateSettings
 
 
 def judge_changes(
