@@ -7,9 +7,15 @@ asks for it. The configuration takes the values of Codex alone, so this is for f
 
 An approver may answer with a decision alone, which `as_review` makes a `Review`. `approval_data` gives
 an approval policy in the form of `config.toml`.
+
+An `AbsentApprover` raises `TurnSuspended`: the session can continue with the call later. `APPROVAL_KEY`
+is the variable with the key that signs approvals. `Options.run` gets it, and no program that a run
+starts does.
 """
 
 from codex_py.app.options import SessionSetup
+from codex_py.app.user_programs import APPROVAL_KEY
+from codex_py.errors import TurnSuspended
 from codex_py.protocol.approval import (
     AbsentApprover,
     ApprovalRequest,
@@ -23,6 +29,7 @@ from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.frozen import frozen
 
 __all__ = [
+    "APPROVAL_KEY",
     "AbsentApprover",
     "ApprovalRequest",
     "Approver",
@@ -32,6 +39,7 @@ __all__ = [
     "SessionSetup",
     "Thread",
     "TurnStart",
+    "TurnSuspended",
     "approval_data",
     "as_review",
     "frozen",

@@ -16,6 +16,13 @@ A package adds a value to `--fail-on` as well:
 
 With `--fail-on shouting`, the subclass of `Options` gets `fail_on=("shouting",)`: all of the words that
 name it. The `turn_facts` of its feature set the exit code.
+
+A package can take a value of `--deny` for an option of its own. The function is named by the option:
+
+    [project.entry-points."codex_py.option_values"]
+    deny = "codex_py_shout:denied_shout"
+
+It gets each value, and returns the word to read in its place, such as `--deny-shout=VALUE`, or None.
 """
 
 from codex_py.app.options import SessionOptions, SessionSetup
@@ -25,11 +32,20 @@ from codex_py.command_line.arguments import (
     option_words,
     unshared_options,
 )
+from codex_py.command_line.continuing import continuing_words
 from codex_py.command_line.options import EXEC, SESSIONS, Options
-from codex_py.command_line.parser import OneOf, count, flag, not_empty, option
+from codex_py.command_line.parser import (
+    OneOf,
+    count,
+    flag,
+    not_empty,
+    option,
+    working_folder,
+)
 from codex_py.command_line.parsing import parse_arguments
 from codex_py.command_line.target import SessionTarget, exec_target, terminal_target
 from codex_py.config.config import Config
+from codex_py.config.limits import seconds
 from codex_py.errors import CodexError, ConfigError, OptionError, UsageError
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import (
@@ -65,6 +81,7 @@ __all__ = [
     "TurnStart",
     "TurnStop",
     "UsageError",
+    "continuing_words",
     "count",
     "exec_target",
     "flag",
@@ -72,6 +89,8 @@ __all__ = [
     "option",
     "option_words",
     "parse_arguments",
+    "seconds",
     "terminal_target",
     "unshared_options",
+    "working_folder",
 ]

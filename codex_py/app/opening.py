@@ -267,7 +267,7 @@ class Opening:
             resume=resume,
             resume_last=False,
             fork=False,
-            suspension=None,
+            begins_with_call=False,
             text_deltas=False,
         )
         warnings = self._warnings.child()

@@ -53,27 +53,6 @@ class MakesFeature(Protocol):
 
 
 @frozen
-class Suspension:
-    """Makes a call that needs an approval suspend the run. See `app.features.suspension`."""
-
-    folder: Path
-    """The absolute path of the folder for requests."""
-    lifetime_s: float
-    """The time after which a request expires."""
-    key: bytes
-    """The key that signs the requests."""
-    answer: Path | None = None
-    """The file of the request that a person has decided on. It goes with `resume`: the session
-    continues with the call of the request."""
-    is_approved: bool = False
-    """The person's decision."""
-    because: str | None = None
-    """The reason of a refusal, for the model."""
-    options: tuple[str, ...] = ()
-    """The options of this run. The user is told a command that continues, which repeats them."""
-
-
-@frozen
 class SessionOptions:
     """The options with which a session is opened, besides its configuration."""
 
@@ -122,9 +101,8 @@ class SessionOptions:
     keep_commands: bool = False
     """Keep commands running between turns. If False, they end with the turn, so that their items
     complete before it."""
-    suspension: Suspension | None = None
-    """None: a call that needs an approval asks the approver. With a suspension, the session has no
-    approver."""
+    begins_with_call: bool = False
+    """The resumed session continues with the call that waits at its end, before it sends a request."""
     can_review: bool = False
     """The session may be asked for a review; see `Reviews`."""
     text_deltas: bool = True
@@ -134,11 +112,6 @@ class SessionOptions:
     """Options of extensions, which make their features."""
     mcp_startup_wait: McpStartupWait | None = None
     """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
-
-    @property
-    def begins_with_call(self) -> bool:
-        """True if the session continues with a waiting call before it sends a request."""
-        return self.suspension is not None and self.suspension.answer is not None
 
 
 @frozen

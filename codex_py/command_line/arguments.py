@@ -153,14 +153,6 @@ class Arguments:
     approval: Annotated[
         str | None, option("-a", "--ask-for-approval", type=OneOf(*ApprovalPolicy))
     ] = None
-    on_approval: Annotated[Literal["suspend"] | None, option("--on-approval")] = None
-    approval_dir: Annotated[str, option("--approval-dir")] = "."
-    approval_expires: Annotated[str, option("--approval-expires")] = "24h"
-    approve: Annotated[str | None, option("--approve")] = None
-    refuse: str | None = None
-    """The file of a request, which `--deny` takes as well."""
-
-    because: Annotated[str | None, option("--because")] = None
     oss: Annotated[bool, flag("--oss")] = False
     local_provider: Annotated[
         str | None, option("--local-provider", type=OneOf(*LOCAL_PROVIDERS))
@@ -277,12 +269,6 @@ class Arguments:
         if word in _OTHER_COMMANDS:
             return word
         return "terminal"
-
-    @property
-    def suspends(self) -> bool:
-        """True if a call that needs an approval ends the run, and the request waits in a file."""
-        options = (self.on_approval, self.approve, self.refuse)
-        return any(each is not None for each in options)
 
     @property
     def images(self) -> tuple[Path, ...]:

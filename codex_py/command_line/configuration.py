@@ -27,7 +27,7 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
     # A run cannot ask its user, whatever the files or the options say. With these options, somebody
     # answers later, or a model does.
     has_answers = any(each.asks_for_approvals for each in arguments.of_extensions)
-    if arguments.suspends or has_answers:
+    if has_answers:
         policy = "on-request"
     else:
         policy = "never"
@@ -133,8 +133,6 @@ def _flags(arguments: Arguments) -> dict[str, Any]:
     }
     if arguments.full_auto:
         flags["sandbox_mode"] = arguments.sandbox or "workspace-write"
-    if arguments.suspends:
-        flags["approvals_reviewer"] = "user"
     if arguments.bypass:
         flags["sandbox_mode"] = "danger-full-access"
         # Unlike the mode, this also drops a profile's denials.

@@ -1,7 +1,7 @@
 """Takes the options of extensions out of a command line; see `api.options`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.command_line.arguments import FLAG, Arguments
@@ -41,9 +41,7 @@ def take_extension_options(
     """
     rest = list(words)
     options: list[Options] = []
-    kinds = dict.fromkeys(_classes(words))
-    # Our folders come first, or a package could take an option of theirs.
-    for kind in sorted(kinds, key=_is_foreign):
+    for kind in dict.fromkeys(map(_class, _points(words))):
         found, rest = CommandParser(kind).parse_known_args(rest)
         options.append(kind(**given(found)))
     for word in rest:
@@ -51,20 +49,19 @@ def take_extension_options(
     return tuple(options), rest
 
 
-def _classes(words: Sequence[str]) -> Iterator[type[Options]]:
-    """Yield the class for each option that an extension has."""
+def _points(words: Sequence[str]) -> Sequence[EntryPoint]:
+    """List the entry point of each option that an extension has.
+
+    They are in the order of the folders and packages, so that the order of the words means nothing.
+    Our folders come first, or a package could take an option of theirs.
+    """
+    points: list[EntryPoint] = []
     for word in words:
         named = re.match(r"--([a-z][a-z0-9-]*)(?:=|$)", word)
-        if named is None:
-            continue
-        point = find(OPTIONS, named[1])
-        if point is not None:
-            yield _class(point)
-
-
-def _is_foreign(kind: type[Options]) -> bool:
-    """True if an installed package has the class, and no folder of `codex_py/extensions`."""
-    return not kind.__module__.startswith("codex_py.")
+        point = named and find(OPTIONS, named[1])
+        if point:
+            points.append(point)
+    return sorted(points, key=lambda point: (not point.is_ours, point.value))
 
 
 def _loaded(point: EntryPoint) -> type[Options]:

@@ -32,9 +32,12 @@ class Options:
 
     commands: ClassVar[Collection[str]] = EXEC
     """The commands that take the options, of those in `SESSIONS`. Any other refuses them."""
-    asks_for_approvals: ClassVar[bool] = False
+    asks_for_approvals: bool = False
     """True: also `exec`, which has no user to ask, asks for approvals. Otherwise its policy is
-    `never`."""
+    `never`. It may be set in `run`."""
+    begins_with_call: bool = False
+    """True: the resumed session of `exec` continues with a call that waits, so the prompt is optional.
+    It may be set in `run`."""
     is_repeated: ClassVar[bool] = True
     """False: the options are for this run alone, for instance because they name a file that it
     writes. A run that continues it does not get them, nor do several runs side by side."""

@@ -1,7 +1,7 @@
 """Parses the command line of a session, with the options of extensions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,11 +17,10 @@ from codex_py.command_line.arguments import (
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.errors import UsageError
 from codex_py.protocol.ids import is_thread_id
+from codex_py.registry import OPTION_VALUES, find, load
 
 _NOT_NEW = {("resume",), ("fork",), ("review",)}
 """The words behind `exec` with which it starts no new session."""
-_REQUEST = re.compile(r"(?:^|/)approval-[0-9a-f]+\.json$")
-"""The end of the path of a request for an approval."""
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments:
@@ -38,15 +37,11 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     parser = CommandParser(Arguments)
     found, words = parser.parse_known_args(before)
     # argparse gives unknown options back among the words.
-    of_extensions, words = _extension_options(words)
     values = given(found)
+    words += _taken_from_denied(values)
+    of_extensions, words = _extension_options(words)
     of_extensions += _failure_options(values.get("fail_on", []))
     words += _taken_from_images(values.get("image", []))
-    denied: list[str] = values.get("deny", [])
-    requests = [name for name in denied if _REQUEST.search(name)]
-    if requests:
-        values["deny"] = [name for name in denied if name not in requests]
-        values["refuse"] = requests[-1]
     arguments = Arguments(
         words=tuple(words),
         literal_words=literal_words,
@@ -92,6 +87,32 @@ def _failure_options(fail_on: list[str]) -> tuple[Any, ...]:
     return failure_options(named)
 
 
+def _taken_from_denied(values: dict[str, Any]) -> list[str]:
+    """Take the values of `--deny` that belong to an option of an extension.
+
+    Returns:
+        The words in their place, such as `--deny-request=FILE`.
+
+    Raises:
+        ConfigError: the function of the extension cannot be used.
+    """
+    denied: list[str] = values.get("deny", [])
+    point = find(OPTION_VALUES, "deny") if denied else None
+    if point is None:
+        return []
+    take: Callable[[str], str | None] = load(point, "function for values of --deny")
+    words: list[str] = []
+    rest: list[str] = []
+    for value in denied:
+        word = take(value)
+        if word is None:
+            rest.append(value)
+        else:
+            words.append(word)
+    values["deny"] = rest
+    return words
+
+
 def _taken_from_images(images: list[str]) -> list[str]:
     """Take `resume ID` out of the values of `--image`, if it is there.
 
@@ -132,5 +153,3 @@ def _check_best_of(arguments: Arguments) -> None:
     for options in arguments.of_extensions:
         if not options.is_repeated:
             raise UsageError(f"--best-of does not go with {given_options(options)}")
-    if arguments.on_approval == "suspend":
-        raise UsageError("--best-of goes with no approvals: nobody resumes an attempt")

@@ -14,10 +14,6 @@ _OF_EXEC = (
     "agent_events",
     "usage_events",
     "answers",
-    "on_approval",
-    "approve",
-    "refuse",
-    "because",
     "fail_on",
     "ephemeral",
 )

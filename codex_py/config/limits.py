@@ -204,6 +204,15 @@ def _parsed(
         raise ConfigError(f"`{dotted(key)}`: {error}", key=key) from None
 
 
+def seconds(text: str) -> float:
+    """Parse a time: `90s`, `30m` or `2h`.
+
+    Raises:
+        ConfigError: it is not a time.
+    """
+    return amount("max_time", text)
+
+
 def amount(limit: str, text: str) -> float:
     """Parse an amount for one of `LIMITS`: `200k`, `1.5m`, `30m`. Times are in seconds.
 

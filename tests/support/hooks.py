@@ -97,6 +97,16 @@ def command(text: str, call_id: str = "c1", **arguments: Any) -> list[Any]:
     ]
 
 
+def asks(text: str, call_id: str = "c1") -> list[Any]:
+    """A response with a call that needs an approval."""
+    wanted = {
+        "cmd": text,
+        "sandbox_permissions": "require_escalated",
+        "justification": "May I?",
+    }
+    return [*ev_function_call(call_id, "exec_command", wanted), ev_completed()]
+
+
 def group(handler: Handler, matcher: str | None = None) -> dict[str, Any]:
     parts = (
         {"type": "command", "command": handler}

@@ -13,7 +13,12 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.declared.features import NetworkProxy
 from codex_py.config.edit import TomlValue, set_in_config
 from codex_py.errors import CodexError, ConfigError, ToolError
-from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.approval import (
+    AbsentApprover,
+    ApprovalRequest,
+    ReviewDecision,
+    may_ask,
+)
 from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied
 from codex_py.protocol.extension import Extension, Thread
@@ -53,7 +58,7 @@ class NetworkList:
         def ask(blocked: Blocked) -> Any:
             return asyncio.run_coroutine_threadsafe(self._is_allowed(blocked), loop)
 
-        if self._setup.options.suspension is None:
+        if not isinstance(self._setup.approver, AbsentApprover):
             # A waiting command cannot be suspended until somebody answers later.
             self._report.ask = ask
         yield

@@ -124,7 +124,6 @@ def _table(setup: SessionSetup) -> Sequence[Row | Place]:
         Row(settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
         # These are around all others: they see each call from its start to its end.
         Place.OUTERMOST,
-        Row(options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
         Row(skills, "codex_py.app.features.skills:SessionSkills"),
         # Outside of all features that count and change requests: a review sends none.
         Row(options.can_review and is_top, "codex_py.app.features.reviews:Reviews"),

@@ -5,7 +5,6 @@ signed request is left for a person. With their answer, the session continues wi
 """
 
 import asyncio
-import hmac
 import json
 import secrets
 import shlex
@@ -13,32 +12,33 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from codex_py.app.options import SessionSetup
-from codex_py.errors import (
-    CallRefused,
-    CodexError,
-    OptionError,
-    ToolError,
+from codex_py.api.approvals import (
+    ApprovalRequest,
+    Approver,
+    Extension,
+    Review,
+    ReviewDecision,
+    SessionSetup,
+    Thread,
+    TurnStart,
     TurnSuspended,
 )
-from codex_py.filesystem.private import make_private, written_whole
-from codex_py.filesystem.reading import read_whole
-from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
-from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.extension import Extension, Thread, TurnStart
-from codex_py.protocol.messages import encode_json
-from codex_py.protocol.prompts import Note
-from codex_py.protocol.settings import turn_context
-from codex_py.protocol.tools import ToolCall, ToolOutput
-from codex_py.rollout.reader import read_session
-
-_MAX_BYTES: Final = 64 << 20
-_PURPOSE: Final = b"codex-py approval 2\n"
-"""The key may sign other things too. The number is the version of the format."""
+from codex_py.api.calls import (
+    CallRefused,
+    Dispatch,
+    ToolCall,
+    ToolError,
+    ToolOutput,
+    ToolUse,
+)
+from codex_py.api.extensions import Note
+from codex_py.api.files import make_private
+from codex_py.api.options import CodexError, OptionError
+from codex_py.api.sessions import session_state
+from codex_py.extensions.suspension.request_files import read_request, write_request
+from codex_py.extensions.suspension.suspension import Suspension
 
 
 class SuspendedApprovals:
@@ -47,17 +47,15 @@ class SuspendedApprovals:
     The innermost approver must be an `AbsentApprover`.
     """
 
-    def __init__(self, setup: SessionSetup) -> None:
+    def __init__(self, setup: SessionSetup, options: Suspension) -> None:
         """Read the request that the options answer. Raises an `OptionError` if it is not valid."""
-        assert setup.options.suspension is not None
-        options = setup.options.suspension
         self._options = options
         self._folder = setup.config.home / "codex-py" / "approvals"
         """The folder with a file for each request whose answer was used."""
         self._answered_request: Mapping[str, Any] | None = None
         """The request that the options answer; None after the first call."""
         if options.answer is not None:
-            self._answered_request = _read_request(options.answer, options.key)
+            self._answered_request = read_request(options.answer, options.key)
         self._granted_question: Mapping[str, Any] | None = None
         """The question that a person has answered with yes."""
         self._open_request: dict[str, Any] = {}
@@ -67,6 +65,9 @@ class SuspendedApprovals:
         """True if no other call may run beside the call that waits."""
 
     def __call__(self, thread: Thread) -> Extension:
+        if thread.parent is not None:
+            # The call of a subagent cannot wait: the `AbsentApprover` refuses it.
+            return Extension()
         self._thread = thread
         return Extension(
             wrap_dispatch=self._wrap_dispatch,
@@ -167,7 +168,7 @@ class SuspendedApprovals:
             # The session file is locked: nobody else can use the same approval meanwhile.
             if (self._folder / request["id"]).exists():
                 raise _used(request)
-            state = self._state()
+            state = session_state(self._thread)
             _require_same(request, state)
             if request["history"] != state["history"]:
                 raise OptionError(
@@ -192,7 +193,7 @@ class SuspendedApprovals:
         folder = self._options.folder
         lifetime = timedelta(seconds=self._options.lifetime_s)
         expires = (datetime.now(UTC) + lifetime).isoformat(timespec="seconds")
-        state = self._state()
+        state = session_state(self._thread)
         request = {
             "id": secrets.token_hex(8),
             **state,
@@ -200,7 +201,7 @@ class SuspendedApprovals:
             "expires": expires,
         }
         try:
-            path = _write_request(request, folder, self._options.key)
+            path = write_request(request, folder, self._options.key)
         except OSError as error:
             reason = error.strerror or error
             return CodexError(
@@ -220,22 +221,6 @@ class SuspendedApprovals:
         return TurnSuspended(
             f"A call waits for an approval: {path}\nTo run it: {approve}\nTo refuse it: {deny}"
         )
-
-    def _state(self) -> Mapping[str, Any]:
-        """Return the facts that must still be the same when the answer is used."""
-        thread = self._thread
-        settings = thread.settings
-        assert thread.session_file is not None
-        stored = read_session(thread.session_file, leaves_open=True)
-        history = sha256(encode_json(stored.meta.base_instructions))
-        for item in stored.items:
-            history.update(b"\n" + item)
-        return {
-            "session": thread.thread_id,
-            "cwd": str(settings.cwd),
-            "sandbox": turn_context(settings)["sandbox_policy"],
-            "history": history.hexdigest(),
-        }
 
 
 def _require_same(request: Mapping[str, Any], state: Mapping[str, Any]) -> None:
@@ -283,56 +268,3 @@ def _call_data(call: ToolCall) -> Mapping[str, Any]:
     data = {"call_id": call.call_id, "tool": call.tool_name}
     data.update(asdict(call.payload))
     return json.loads(json.dumps(data))
-
-
-def _write_request(
-    request: Mapping[str, Any],
-    folder: Path,
-    key: bytes,
-) -> Path:
-    """Write a signed request.
-
-    `request`: JSON with an `id` and the time at which it `expires`. Raises an `OSError` if the file
-    cannot be written.
-    """
-    path = folder / f"approval-{request['id']}.json"
-    with written_whole(path, replaces=False) as file:
-        signed = {**request, "signature": _signature(request, key)}
-        text = json.dumps(signed, indent=2)
-        file.write(text.encode() + b"\n")
-    return path
-
-
-def _read_request(path: Path, key: bytes) -> Mapping[str, Any]:
-    """Read a request that is left.
-
-    Raises:
-        OptionError: it cannot be read, was changed, has another key, or is too old.
-    """
-    try:
-        request = json.loads(read_whole(path, _MAX_BYTES))
-        signature = str(request.pop("signature")).encode()
-        is_signed = hmac.compare_digest(signature, _signature(request, key).encode())
-    except OSError as error:
-        raise OptionError(
-            f"{path} cannot be read: {error.strerror or error}"
-        ) from error
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise OptionError(f"{path} is not the file of an approval") from error
-    if not is_signed:
-        raise OptionError(f"{path} was changed, or was signed with another key")
-    if datetime.now(UTC) >= datetime.fromisoformat(request["expires"]):
-        raise OptionError(f"{path} expired at {request['expires']}")
-    return request
-
-
-def _signature(request: Mapping[str, Any], key: bytes) -> str:
-    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    signed = _PURPOSE + text.encode()
-    return hmac.new(key, signed, sha256).hexdigest()

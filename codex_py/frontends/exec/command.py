@@ -44,7 +44,8 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     prompt = None
     # A prompt is optional for a fork, as in Codex, and for the answer to a waiting call.
-    is_optional = bool(target.fork or arguments.approve or arguments.refuse)
+    has_call = any(each.begins_with_call for each in arguments.of_extensions)
+    is_optional = target.fork or has_call
     if target.prompt is not None or not is_optional:
         prompt = start_reading(
             target.prompt,

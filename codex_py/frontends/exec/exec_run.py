@@ -28,7 +28,6 @@ from codex_py.frontends.exec.json_lines import JsonLines
 from codex_py.frontends.exec.program import ExecProgram
 from codex_py.frontends.worktrees import enter_worktree
 from codex_py.protocol import event_items, events
-from codex_py.protocol.approval import AbsentApprover
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.plans import proposed_plan
 from codex_py.streams.standard import OutputStream
@@ -132,6 +131,9 @@ class ExecRun:
         else:
             self._sink = self._human = _human_text(program)
         self._reports = list(_reports(program))
+        self._begins_with_call = any(
+            each.begins_with_call for each in arguments.of_extensions
+        )
         self._worktree: str | None = None
         """The path of the session's worktree; None if it has none."""
         self._is_over = False
@@ -169,9 +171,7 @@ class ExecRun:
                 raise
             if self._human is not None:
                 self._human.begin(session.thread_id, session.settings, text)
-            suspension = self._program.suspension
-            answers_call = suspension is not None and suspension.answer is not None
-            if text is None and not answers_call:
+            if text is None and not self._begins_with_call:
                 return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
             try:
@@ -190,8 +190,6 @@ class ExecRun:
         """Open the session, in its worktree if it has one."""
         await self._enter_worktree(stack)
         approver = None
-        if self._program.suspension is not None:
-            approver = AbsentApprover()
         for each in self._program.arguments.of_extensions:
             approver = approver or each.approver()
         opening = open_session(
@@ -268,7 +266,7 @@ class ExecRun:
             add_dirs=program.add_dirs,
             ignore_rules=arguments.ignore_rules,
             bypass_hook_trust=arguments.bypass_hook_trust,
-            suspension=program.suspension,
+            begins_with_call=self._begins_with_call,
             text_deltas=False,
             of_extensions=arguments.of_extensions,
         )

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.app.features.output_schema import load_schema
-from codex_py.command_line.approvals import configured_suspension, without_key
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError
+from codex_py.frontends.exec.approval_key import without_key
 from codex_py.frontends.worktrees import in_folder_of_session, names_folder
 from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import printable
@@ -28,7 +28,6 @@ class ExecProgram:
     """Reads the configuration of one command, runs its work, and delivers its result.
 
     Attributes:
-        suspension: how the run is suspended for approvals; None if the options ask for none.
         needs_own_worktree: True if no option names a folder for the session.
         arguments: the options, with the worktree of a resumed session as the working folder.
         environment: the variables, without the key that signs approvals.
@@ -49,7 +48,6 @@ class ExecProgram:
             stderr.write_text(
                 "warning: --full-auto is deprecated; use --sandbox workspace-write\n"
             )
-        self.suspension = configured_suspension(arguments, target, environment)
         environment = without_key(environment)
         self.needs_own_worktree = not names_folder(arguments)
         arguments = in_folder_of_session(arguments, target, environment)

@@ -24,10 +24,6 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
     words = [*arguments.words, *arguments.literal_words]
     first = words.index("review") + 1
     instructions = words[first:]
-    if arguments.suspends:
-        raise UsageError(
-            "review: --on-approval is for `exec`, as a review asks for nothing"
-        )
     choices = (arguments.uncommitted, arguments.base, arguments.commit, instructions)
     given = [choice for choice in choices if choice]
     if len(given) != 1 or len(instructions) > 1:

@@ -12,9 +12,8 @@ from codex_py.core.session import Session
 from codex_py.protocol.approval import ApprovalRequest, Review
 from codex_py.testing import RecordedRequest, ev_completed, ev_message
 from codex_py.testing.reply import Pause, Reply
-from tests.e2e.test_suspended import asks
 from tests.support.agents import AgentServer, calls, says, waits
-from tests.support.hooks import DONE, Hooked, specific
+from tests.support.hooks import DONE, Hooked, asks, specific
 from tests.support.hooks import configure as configure_hooks
 from tests.support.hooks import run as run_session
 from tests.support.program import Outcome, Workplace, jsonl, run_codex_py

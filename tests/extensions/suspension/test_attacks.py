@@ -9,16 +9,15 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call
 from tests.e2e.test_mcp import add_servers
-from tests.e2e.test_suspended import (
+from tests.extensions.suspension.test_suspended_approvals import (
     OPTIONS,
     SIGNED,
-    asks,
     one_suspended,
     outputs,
     run,
     suspended,
 )
-from tests.support.hooks import DONE, command, specific
+from tests.support.hooks import DONE, asks, command, specific
 from tests.support.hooks import configure as configure_hooks
 from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer

@@ -1,6 +1,7 @@
 """Approvals that outlive the run: `exec --on-approval suspend`, then `exec resume --approve` or `--deny`.
 
-Tests `app/features/suspension.py` and `command_line/approvals.py`.
+Tests `extensions/suspension/suspended_approvals.py`, `extensions/suspension/options.py`,
+`extensions/suspension/request_files.py`, `command_line/continuing.py` and `frontends/exec/approval_key.py`.
 """
 
 import asyncio
@@ -18,10 +19,9 @@ from codex_py.protocol.approval import AbsentApprover, ApprovalRequest, ReviewDe
 from codex_py.testing import (
     ev_completed,
     ev_custom_tool_call,
-    ev_function_call,
     ev_reasoning,
 )
-from tests.support.hooks import DONE, command, specific
+from tests.support.hooks import DONE, asks, command, specific
 from tests.support.hooks import configure as configure_hooks
 from tests.support.program import Outcome, Workplace, environment, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
@@ -33,16 +33,6 @@ OPTIONS = ("exec", "--json", "--skip-git-repo-check", "-s", "workspace-write")
 def run(place: Workplace, *args: str, env: dict[str, str] = SIGNED) -> Outcome:
     done = run_codex_py([*OPTIONS, *args], place.home, place.cwd, env)
     return Outcome(done.returncode, jsonl(done.stdout), done.stderr.decode())
-
-
-def asks(text: str, call_id: str = "c1") -> list[Any]:
-    """A response with a call that needs an approval."""
-    wanted = {
-        "cmd": text,
-        "sandbox_permissions": "require_escalated",
-        "justification": "May I?",
-    }
-    return [*ev_function_call(call_id, "exec_command", wanted), ev_completed()]
 
 
 def calls(*parts: list[Any]) -> list[Any]:
