@@ -17,7 +17,8 @@ A package adds a value to `--fail-on` as well:
 With `--fail-on shouting`, the subclass of `Options` gets `fail_on=("shouting",)`: all of the words that
 name it. The `turn_facts` of its feature set the exit code.
 
-A package can take a value of `--deny` for an option of its own. The function is named by the option:
+One extension can take values of `--deny` for an option of its own; a folder goes before a package. Its
+function is named by the option:
 
     [project.entry-points."codex_py.option_values"]
     deny = "codex_py_shout:denied_shout"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from codex_py.command_line.arguments import GATES, Arguments, option_words
+from codex_py.command_line.arguments import Arguments, option_words
 from codex_py.config.overrides import sets_secret
 
 _REPEATED: Final = {
@@ -26,7 +26,7 @@ _REPEATED: Final = {
     "skip_git_repo_check",
     "output_schema",
     "limits",
-    *GATES,
+    "fail_on",
 }
 """Options that the continuing run needs as well."""
 _PATHS: Final = ("cd", "output_schema")
