@@ -472,6 +472,14 @@ def test_options_for_one_run_are_named() -> None:
     ]
 
 
+def test_the_order_of_the_words_means_nothing_to_extensions() -> None:
+    options = ["--on-approval=suspend", "--approve-for-me"]
+    found = parse_arguments(["exec", *options]).of_extensions
+    again = parse_arguments(["exec", *reversed(options)]).of_extensions
+    assert len(found) == 2
+    assert list(map(type, found)) == list(map(type, again))
+
+
 @pytest.mark.parametrize(
     ("argv", "command"),
     [
