@@ -8,7 +8,7 @@ The package names each table in its `pyproject.toml`:
 The value is a subclass of `ClaimedTable` that declares the keys of `[shout]`. They are checked as
 those of the program are: a wrong value stops the start, an unknown key is told. The table may make a
 feature of each session. Its `check` sees all layers of the configuration, where the values of weaker
-layers may count as well. `seconds` reads a time such as `30m`.
+layers may count as well. `seconds_of_key` reads a time such as `30m`.
 
 The class is imported when a file has the table, and by nothing else. A key
 of the program itself cannot be replaced. The module begins with `from __future__ import annotations`.
@@ -27,7 +27,7 @@ from codex_py.config.declared.section import (
     table,
 )
 from codex_py.config.layers import Layers
-from codex_py.config.limits import seconds
+from codex_py.config.limits import seconds_of_key
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.extension import Extension, Feature, Thread
 from codex_py.protocol.frozen import frozen
@@ -55,6 +55,6 @@ __all__ = [
     "no_effect",
     "raw",
     "rest",
-    "seconds",
+    "seconds_of_key",
     "table",
 ]

@@ -1,6 +1,5 @@
 """Parses the command line of a session, with the options of extensions."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -181,7 +181,7 @@ def _amount(
     return _parsed(limit, key, value)
 
 
-def seconds(key: KeyPath, value: float | str) -> float:
+def seconds_of_key(key: KeyPath, value: float | str) -> float:
     """Return the value of a setting that is a time in seconds, or a text such as `30m`.
 
     Raises:

@@ -28,7 +28,7 @@ from codex_py.app.worktrees.snapshot import BaseSnapshot
 from codex_py.app.worktrees.worktree import Worktree
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
-from codex_py.config.limits import seconds
+from codex_py.config.limits import seconds_of_key
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import Price
@@ -343,4 +343,4 @@ def _time_of_script(config: Config) -> float:
     given = lookup(config.layers.merged(), key)
     if given is None:
         return _SCRIPT_TIMEOUT_S
-    return seconds(key, given)
+    return seconds_of_key(key, given)

@@ -19,7 +19,7 @@ from codex_py.api.tables import (
     Positive,
     SessionSetup,
     key,
-    seconds,
+    seconds_of_key,
 )
 from codex_py.extensions.gates.settings import (
     TIMEOUT_S,
@@ -89,7 +89,7 @@ def configured_gates(layers: Layers) -> GateSettings:
     return GateSettings(
         verify=verify,
         verify_tries=_first((each.verify_tries for each in gates), TRIES),
-        verify_timeout_s=seconds((_NAME, "verify_timeout"), timeout),
+        verify_timeout_s=seconds_of_key((_NAME, "verify_timeout"), timeout),
         require_change=any(each.require_change for each in gates),
         forbid_path=_listed(each.forbid_path for each in gates),
         max_diff_lines=min(_given(each.max_diff_lines for each in gates), default=None),

@@ -1,7 +1,8 @@
 """Gates of the real program: `--verify` and its like, and the evidence of what was run.
 
 Tests `extensions/gates/checks.py`, `extensions/gates/evidence.py`, `extensions/gates/feature.py`,
-`extensions/gates/options.py`, `extensions/gates/settings.py`, `extensions/gates/table.py` and `app/features/judged_turn.py`.
+`extensions/gates/options.py`, `extensions/gates/settings.py`,
+`extensions/gates/table.py` and `app/features/judged_turn.py`.
 """
 
 import json
