@@ -1,11 +1,11 @@
-"""Features and reviewers of extensions: folders of `codex_py/extensions` and installed packages.
+"""What extensions have for a session: folders of `codex_py/extensions`, and installed packages.
 
 The module is loaded only if an option or the configuration asks for one.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.app.options import MakesFeature, SessionSetup
@@ -13,10 +13,13 @@ from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.declared.section import Section
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
+from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.place import Place
 from codex_py.registry import (
     EXTENSIONS,
+    REPORTS,
+    REVIEW_FORMATS,
     REVIEWERS,
     EntryPoint,
     find,
@@ -24,6 +27,9 @@ from codex_py.registry import (
     load,
     unusable,
 )
+
+if TYPE_CHECKING:
+    from codex_py.app.review.findings import ReviewReport
 
 
 def features_of_extensions(setup: SessionSetup) -> Mapping[Place, list[Feature]]:
@@ -178,3 +184,31 @@ def _require_valid(
             if near is not None:
                 text += f"; did you mean `{near}`?"
         raise ConfigError(text, key=key)
+
+
+def reports_to_ci(
+    variables: Mapping[str, str], warn: Callable[[str], None]
+) -> list[EventSink]:
+    """Make the sinks that report a run to the CI services of these variables; see `api.reports`.
+
+    Raises:
+        ConfigError: a report cannot be loaded.
+    """
+    sinks: list[EventSink] = []
+    for name, value in variables.items():
+        point = find(REPORTS, name)
+        if point is not None:
+            sinks.append(load(point, "report")(value, warn))
+    return sinks
+
+
+def review_format(name: str) -> "Callable[[ReviewReport], str]":
+    """Return the function that writes a review in the format of this name; see `api.reviews`.
+
+    Raises:
+        ConfigError: it is not installed, or cannot be loaded.
+    """
+    point = find(REVIEW_FORMATS, name)
+    if point is None:
+        raise ConfigError(f"no installed package has a format {name!r} of reviews")
+    return load(point, "format")

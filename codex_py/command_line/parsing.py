@@ -38,8 +38,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     # argparse gives unknown options back among the words.
     values = given(found)
     words += _taken_from_denied(values)
-    of_extensions, words = _extension_options(words)
-    of_extensions += _failure_options(values.get("fail_on", []))
+    of_extensions, words = _extension_options(words, values.get("fail_on", []))
     words += _taken_from_images(values.get("image", []))
     arguments = Arguments(
         words=tuple(words),
@@ -64,26 +63,26 @@ def _with_value(word: str) -> str:
     return word
 
 
-def _extension_options(words: list[str]) -> tuple[tuple[Any, ...], list[str]]:
+def _extension_options(
+    words: list[str], fail_on: Sequence[str]
+) -> tuple[tuple[Any, ...], list[str]]:
     """Split the words into the options of extensions, parsed, and all others.
 
     Raises a `UsageError` for an option that nobody has.
+
+    Args:
+        fail_on: the values of `--fail-on`, which may name options of extensions, too.
     """
-    if not any(FLAG.match(word) for word in words):
+    failures = [value for value in fail_on if value not in PRIORITIES]
+    if not failures and not any(FLAG.match(word) for word in words):
         return (), words
-    from codex_py.command_line.extension_options import take_extension_options  # 2 ms
+    from codex_py.command_line.extension_options import (
+        failure_options,
+        take_extension_options,
+    )  # 2 ms
 
-    return take_extension_options(words)
-
-
-def _failure_options(fail_on: list[str]) -> tuple[Any, ...]:
-    """Make the options of extensions that values of `--fail-on` name."""
-    named = [value for value in fail_on if value not in PRIORITIES]
-    if not named:
-        return ()
-    from codex_py.command_line.extension_options import failure_options  # 2 ms
-
-    return failure_options(named)
+    options, rest = take_extension_options(words)
+    return (*options, *failure_options(failures)), rest
 
 
 def _taken_from_denied(values: dict[str, Any]) -> list[str]:

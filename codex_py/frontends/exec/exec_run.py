@@ -10,14 +10,13 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from codex_py import registry
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
@@ -130,7 +129,7 @@ class ExecRun:
             self._sink = JsonLines(program.stdout, agents=agents, usage=usage)
         else:
             self._sink = self._human = _human_text(program)
-        self._reports = list(_reports(program))
+        self._reports = _reports(program)
         self._begins_with_call = any(
             each.begins_with_call for each in arguments.of_extensions
         )
@@ -287,13 +286,15 @@ def _human_text(program: ExecProgram) -> "HumanText":
     return HumanText(program.stderr, Style(color=color), show_reasoning=shows_reasoning)
 
 
-def _reports(program: ExecProgram) -> Iterator[events.EventSink]:
+def _reports(program: ExecProgram) -> Sequence[events.EventSink]:
     """Make the sinks that report the run to the CI service in which it is."""
-    for name in _OF_CI:
-        value = program.environment.get(name)
-        point = registry.find(registry.REPORTS, name) if value else None
-        if point is not None:
-            yield registry.load(point, "report")(value, program.warn)
+    values = {name: program.environment.get(name) for name in _OF_CI}
+    given = {name: value for name, value in values.items() if value}
+    if not given:
+        return ()
+    from codex_py.app.installed import reports_to_ci  # 4 ms
+
+    return reports_to_ci(given, program.warn)
 
 
 def _collect_garbage() -> None:

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from codex_py.app.features.reviews import Reviews
+from codex_py.app.installed import review_format
 from codex_py.app.options import SessionOptions
 from codex_py.app.review.findings import ReviewReport
 from codex_py.app.review.target import ReviewTarget
@@ -15,7 +16,6 @@ from codex_py.errors import UsageError
 from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
 from codex_py.frontends.exec.exec_run import ExecRun
 from codex_py.frontends.exec.program import ExecProgram
-from codex_py.registry import REVIEW_FORMATS, find, load
 from codex_py.streams.standard import OutputStream
 
 
@@ -55,7 +55,9 @@ class _ReviewWork:
     def __init__(self, arguments: Arguments) -> None:
         self._arguments = arguments
         self._reviews: Reviews | None = None
-        self._write = _writer(arguments.format)
+        self._write: Callable[[ReviewReport], str] | None = None
+        if arguments.format is not None and arguments.format != "text":
+            self._write = review_format(arguments.format)
 
     def options(self, options: SessionOptions) -> SessionOptions:
         return replace(options, can_review=True)
@@ -78,11 +80,3 @@ class _ReviewWork:
         if review is None or self._write is None:
             return result.last_message
         return self._write(review)
-
-
-def _writer(name: str | None) -> Callable[[ReviewReport], str] | None:
-    """Load the function that writes the findings in a format. None: the text of the review."""
-    point = find(REVIEW_FORMATS, name) if name else None
-    if point is None:
-        return None
-    return load(point, "format")
