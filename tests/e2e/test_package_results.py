@@ -1,0 +1,141 @@
+"""What installed packages make of a run, as `docs/extensions.md` shows it: failures, reports and formats.
+
+Tests `api/reports.py`, `api/reviews.py` and `app/installed.py`.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from codex_py.testing import ev_completed, ev_message
+from tests.support.git import git
+from tests.support.packages import install_package
+from tests.support.program import Workplace, environment
+from tests.support.server import ScriptedServer
+
+DOC = (Path(__file__).parents[2] / "docs/extensions.md").read_text(encoding="utf-8")
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from codex_py.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+SILENT: list[Any] = [ev_completed()]
+DONE = [*ev_message("done"), ev_completed()]
+FINDING = {
+    "title": "[P1] The lock stays",
+    "body": "It is never released.",
+    "confidence_score": 0.9,
+    "priority": 1,
+    "code_location": {
+        "absolute_file_path": "text",
+        "line_range": {"start": 1, "end": 1},
+    },
+}
+REVIEW = {
+    "findings": [FINDING],
+    "overall_correctness": "patch is incorrect",
+    "overall_explanation": "One problem.",
+    "overall_confidence_score": 0.8,
+}
+
+Done: TypeAlias = "subprocess.CompletedProcess[bytes]"
+Run: TypeAlias = Callable[..., Done]
+
+
+def block(text: str) -> str:
+    """The code block of the documentation that has this text."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    (found,) = (each for each in blocks if text in each)
+    return found
+
+
+def install(packages: Path, group: str, text: str) -> None:
+    """Install the package whose entry points and whose module with this text are shown."""
+    (line,) = block(f'"codex_py.{group}"').splitlines()[1:]
+    name, value = line.replace('"', "").split(" = ")
+    module = value.partition(":")[0]
+    install_package(packages, module, block(text), {f"codex_py.{group}": {name: value}})
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    return tmp_path / "packages"
+
+
+@pytest.fixture
+def run(place: Workplace, packages: Path) -> Run:
+    def run(*argv: str, **variables: str) -> Done:
+        return subprocess.run(
+            [sys.executable, "-P", "-c", PROGRAM, str(packages), *argv],
+            cwd=place.cwd,
+            env={**environment(place.home), **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+EXEC = ("exec", "--skip-git-repo-check")
+
+
+@pytest.mark.parametrize(("answer", "code"), [(SILENT, 3), (DONE, 0)])
+def test_a_package_adds_a_reason_to_fail(
+    place: Workplace, packages: Path, run: Run, answer: list[Any], code: int
+) -> None:
+    install(packages, "failures", "class SilenceOptions")
+    with ScriptedServer([answer]) as server:
+        place.configure(server)
+        done = run(*EXEC, "--fail-on", "silence", "--fail-on", "denied", "go")
+    assert done.returncode == code, done.stderr
+
+
+def test_a_reason_that_nobody_has_is_refused(run: Run) -> None:
+    done = run(*EXEC, "--fail-on", "silence", "go")
+    assert done.returncode == 2
+    assert b"'silence' is not a possible value: p0, p1, p2, denied, tool" in done.stderr
+
+
+def test_a_package_reports_to_a_service_whose_variable_is_set(
+    place: Workplace, packages: Path, run: Run
+) -> None:
+    install(packages, "reports", "def report(")
+    with ScriptedServer([DONE, DONE]) as server:
+        place.configure(server)
+        inside = run(*EXEC, "go", GITLAB_CI="true")
+        outside = run(*EXEC, "go")
+    line = b"section: codex-py ended with turn.completed"
+    assert (inside.returncode, line in inside.stderr) == (0, True), inside.stderr
+    assert (outside.returncode, line in outside.stderr) == (0, False)
+
+
+def test_a_variable_without_a_package_changes_nothing(
+    place: Workplace, run: Run
+) -> None:
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        done = run(*EXEC, "go", GITLAB_CI="true")
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+
+
+def test_a_package_adds_a_format_of_reviews(
+    place: Workplace, packages: Path, run: Run
+) -> None:
+    install(packages, "review_formats", "def as_count(")
+    git(place.cwd, "init", "-q")
+    (place.cwd / "text").write_text("new\n", encoding="utf-8")
+    answer = [*ev_message(json.dumps(REVIEW)), ev_completed()]
+    with ScriptedServer([answer]) as server:
+        place.configure(server)
+        done = run("review", "--uncommitted", "--format", "count")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"findings: 1\n[P1] The lock stays: text:1\n"
