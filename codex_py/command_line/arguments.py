@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
+from codex_py.command_line.extension_values import OneOfExtensions
 from codex_py.command_line.parser import (
     OneOf,
-    OneOfExtensions,
     count,
     flag,
     not_empty,

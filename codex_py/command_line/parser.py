@@ -23,7 +23,6 @@ from typing import (
 )
 
 from codex_py.errors import UsageError, nearest
-from codex_py.registry import find, own_points
 
 _OptionsT = TypeVar("_OptionsT")
 
@@ -246,28 +245,6 @@ class OneOf:
                 f"{value!r} is not a possible value: {names}"
             )
         return value
-
-
-class OneOfExtensions(OneOf):
-    """A `OneOf` whose values extensions add to.
-
-    Args:
-        group: the group of entry points whose names are values, too.
-    """
-
-    def __init__(self, group: str, *allowed: str) -> None:
-        super().__init__(*allowed)
-        self._group = group
-
-    @property
-    def allowed(self) -> Sequence[str]:
-        """The values that are listed. Those of installed packages are accepted, but not listed."""
-        return [*self._values, *(point.name for point in own_points(self._group))]
-
-    def __call__(self, value: str) -> str:
-        if value not in self._values and find(self._group, value) is not None:
-            return value
-        return super().__call__(value)
 
 
 def not_empty(text: str) -> str:

@@ -108,7 +108,7 @@ def test_features_that_the_configuration_asks_for_are_in_the_chains(
     # The hooks are inside of the log, and outside of the features that a refused call must not reach.
     assert [*chains[CALL]][4:-1] == [
         *("DebugLog", "ToolChoices", "HooksFeature"),
-        *("NestedAgentsMd", "PlanMode", "SubAgents"),
+        *("TurnChanges", "NestedAgentsMd", "PlanMode", "SubAgents"),
     ]
     assert [*chains[APPROVAL]][1:] == ["HooksFeature", "ApprovalReviewer"]
     assert {"McpFeature", "BudgetFeature"} <= {*chains[REQUEST]}

@@ -1,4 +1,4 @@
-"""`--answers FILE`: answers the questions of the model. Loaded only if the option is given.
+"""`--answers FILE`: answers the questions of the model. LIGHT.
 
 The file is JSON: either an object with answers by the id or the text of a question, or a list with
 answers in the order of the questions. An answer is the label of an option, any other text, or a

@@ -23,6 +23,7 @@ from codex_py.app.settings import configured_choices
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError, ExitCode
+from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.json_lines import JsonLines
 from codex_py.frontends.exec.program import ExecProgram
 from codex_py.frontends.worktrees import enter_worktree
@@ -143,8 +144,6 @@ class ExecRun:
         file = self._program.arguments.answers
         if file is None:
             return None
-        from codex_py.frontends.exec.answers import Answers  # 1 ms
-
         return Answers(Path(file), self._warn_in_session)
 
     def run(self) -> int:
