@@ -14,7 +14,7 @@ from codex_py.config.config import Config
 from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, replace_text
 from codex_py.errors import CodexError, ConfigError
 from codex_py.filesystem.private import locked, make_private
-from codex_py.model.auth import stored_fields
+from codex_py.model.auth import stored_fields, stored_key
 
 _STORE_KEY: Final = "cli_auth_credentials_store"
 # The characters of a key that are shown at its beginning and its end.
@@ -38,6 +38,17 @@ def stored_login(config: Config) -> str | None:
     if any(value for name, value in fields.items() if name != "auth_mode"):
         return ""
     return None
+
+
+def is_signed_in(config: Config) -> bool:
+    """True if `auth.json` holds a login with ChatGPT, which requests are sent with.
+
+    Raises:
+        ConfigError: the configuration names another store, or the file cannot be read.
+        ModelError: the token of the login cannot be sent.
+    """
+    key = stored_key(_login_file(config))
+    return key is not None and key.is_token
 
 
 def checked_key(text: str) -> str:

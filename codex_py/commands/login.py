@@ -5,7 +5,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from codex_py.app.stored_login import checked_key, remove_login, store_key, stored_login
+from codex_py.app.stored_login import (
+    checked_key,
+    is_signed_in,
+    remove_login,
+    store_key,
+    stored_login,
+)
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, UsageError
@@ -13,9 +19,9 @@ from codex_py.streams.standard import read_all, tell
 
 _MAX_KEY_BYTES: Final = 65_536
 _CHECKED_LATER: Final = "Authentication is checked when you send a request."
-_CHATGPT: Final = (
-    "Logged in using ChatGPT\n"
-    "codex-py needs an API key: set OPENAI_API_KEY, or run `codex-py logout` and log in with one."
+_OTHER_LOGIN: Final = (
+    "The login in auth.json is of a kind that codex-py cannot use: set OPENAI_API_KEY, or run"
+    " `codex-py logout` and log in with an API key."
 )
 
 
@@ -29,8 +35,8 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError(f"unknown command `login {options.word}`. Use `login status`.")
     if options.word is None and not options.with_api_key:
         raise UsageError(
-            "a login with ChatGPT is not supported: pipe an API key into `codex-py login --with-api-key`,"
-            " or set OPENAI_API_KEY"
+            "signing in with ChatGPT is not supported yet: sign in with Codex, whose login is used here, or"
+            " pipe an API key into `codex-py login --with-api-key`"
         )
     config = command_config(options, environment, warns=False)
     if options.word == "status":
@@ -41,13 +47,16 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _print_status(config: Config) -> int:
-    """Print the login. Returns the exit code, which is 0 if there is an API key."""
+    """Print the login. Returns the exit code, which is 0 if there is one that can be used."""
+    if is_signed_in(config):
+        tell("Logged in using ChatGPT")
+        return ExitCode.DONE
     login = stored_login(config)
     if login is None:
         tell("Not logged in")
         return ExitCode.TURN_FAILED
     if not login:
-        tell(_CHATGPT)
+        tell(_OTHER_LOGIN)
         return ExitCode.TURN_FAILED
     tell(f"API key configured - {login}\n{_CHECKED_LATER}")
     return ExitCode.DONE

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from codex_py.config.check import KeyPath, lookup
-from codex_py.config.declared.settings import Settings
 from codex_py.config.layers import Layers
 from codex_py.config.permission_profiles import chosen_permissions
 
 _LACKS: Final = {
     "permissions.filesystem": "files that a permission profile does not name can be read",
     "features.credential_masking": "credentials are not masked",
-    "forced_login_method": "only API keys can be used, and no ChatGPT login",
     "shell_environment_policy.experimental_use_profile": (
         "commands are not given the environment of the shell's profile"
     ),
@@ -53,16 +51,10 @@ def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
     _, chosen = chosen_permissions(layers)
     if chosen is not None and not chosen.reads_all:
         yield "permissions.filesystem", ("permissions", chosen.name)
-    names = [
+    names = (
         "features.credential_masking",
         "shell_environment_policy.experimental_use_profile",
-    ]
-    provider = values.get("model_provider", Settings.model_provider)
-    is_openai = provider == Settings.model_provider or lookup(
-        values, ("model_providers", provider, "requires_openai_auth")
     )
-    if is_openai and values.get("forced_login_method") == "chatgpt":
-        names.append("forced_login_method")
     for name in names:
         key = tuple(name.split("."))
         match lookup(values, key):

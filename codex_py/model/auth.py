@@ -145,7 +145,7 @@ def _openai_keys(
         yield exported
     stored: ProviderKey | None = None
     try:
-        stored = _from_auth_file(path)
+        stored = stored_key(path)
     except (ConfigError, ModelError):
         if exported is None:
             raise
@@ -191,7 +191,13 @@ def _from_variable(name: str, environment: Mapping[str, str]) -> ProviderKey | N
     return None
 
 
-def _from_auth_file(path: Path) -> ProviderKey | None:
+def stored_key(path: Path) -> ProviderKey | None:
+    """Return the key or the token of `auth.json`; None if it holds none that can be used.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not a JSON object.
+        ModelError: it cannot be sent.
+    """
     fields = stored_fields(path)
     if holds_tokens(fields):
         stored = object_field(fields, "tokens")

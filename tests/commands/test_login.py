@@ -20,7 +20,7 @@ KEY = "sk-test-of-a-key-as-long-as-real-ones-0123456789"
 CHATGPT = {
     "auth_mode": "chatgpt",
     "OPENAI_API_KEY": None,
-    "tokens": {"refresh_token": "r"},
+    "tokens": {"access_token": "a", "refresh_token": "r"},
 }
 SAVED = "Reading API key from stdin...\nAPI key saved. Authentication is checked when you send a request.\n"
 STATUS = "API key configured - sk-test-***56789\nAuthentication is checked when you send a request.\n"
@@ -88,11 +88,19 @@ def test_text_that_cannot_be_a_key_is_not_stored(home: Path, key: str) -> None:
 def test_a_login_with_chatgpt_is_told_and_not_replaced(home: Path) -> None:
     (home / "auth.json").write_text(json.dumps(CHATGPT), encoding="utf-8")
     code, err = call(home, "login", "status")
-    assert (code, err.splitlines()[0]) == (1, "Logged in using ChatGPT")
+    assert (code, err) == (0, "Logged in using ChatGPT\n")
     code, err = log_in(home)
     assert (code, "`codex-py logout` first" in err) == (1, True)
     assert json.loads((home / "auth.json").read_text("utf-8")) == CHATGPT
     assert call(home, "logout") == (0, "Successfully logged out\n")
+
+
+def test_a_login_of_a_kind_that_cannot_be_used_is_told(home: Path) -> None:
+    login = {"auth_mode": "agentIdentity", "agent_identity": "x"}
+    (home / "auth.json").write_text(json.dumps(login), encoding="utf-8")
+    code, err = call(home, "login", "status")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "`codex-py logout`" in err
 
 
 @pytest.mark.parametrize(

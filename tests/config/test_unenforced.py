@@ -22,7 +22,6 @@ extends = "base"
     [
         (_LOCKED, "permissions.filesystem", 5),
         ("features.credential_masking = true", "features.credential_masking", 1),
-        ('forced_login_method = "chatgpt"', "forced_login_method", 1),
         (
             "shell_environment_policy.experimental_use_profile = true",
             "shell_environment_policy.experimental_use_profile",
@@ -59,8 +58,7 @@ def test_a_protection_that_is_not_enforced_is_told_with_its_place_and_can_be_acc
         "features.network_proxy.enabled = true",
         "features.credential_masking = false",
         'forced_login_method = "api"',
-        'forced_login_method = "chatgpt"\nmodel_provider = "p"\n'
-        '[model_providers.p]\nname = "P"\nbase_url = "http://127.0.0.1"\nenv_key = "K"',
+        'forced_login_method = "chatgpt"',
         'approvals_reviewer = "auto_review"\nauto_review.policy = "be strict"',
     ],
 )
@@ -70,7 +68,10 @@ def test_a_setting_that_asks_for_no_protection_stops_nothing(place: Place, text:
 
 
 def test_every_protection_is_told_at_once(place: Place):
-    place.user('forced_login_method = "chatgpt"\nfeatures.credential_masking = true\n')
+    place.user(
+        "shell_environment_policy.experimental_use_profile = true\n"
+        "features.credential_masking = true\n"
+    )
     with pytest.raises(ConfigError) as raised:
         place.load().require_enforced()
     assert len(str(raised.value).splitlines()) == 2
@@ -93,8 +94,9 @@ def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_truste
 
 def test_the_acceptances_of_two_layers_add_up(place: Place):
     place.user(
-        'forced_login_method = "chatgpt"\nfeatures.credential_masking = true\n'
-        'allow_unenforced = ["forced_login_method"]\n'
+        "features.credential_masking = true\n"
+        'allow_unenforced = ["shell_environment_policy.experimental_use_profile"]\n'
+        "shell_environment_policy.experimental_use_profile = true\n"
     )
     config = place.load(flags={"allow_unenforced": ["features.credential_masking"]})
     assert config.unenforced == ()

@@ -26,6 +26,17 @@ def test_a_home_in_which_codex_is_signed_in_works(place: Workplace) -> None:
     assert chatgpt.renewals == 0
 
 
+def test_a_login_that_the_configuration_demands_is_used(place: Workplace) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home)
+        file = place.home / "config.toml"
+        text = file.read_text("utf-8")
+        file.write_text(f'forced_login_method = "chatgpt"\n{text}', "utf-8")
+        outcome = place.rerun(env=chatgpt.environment)
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+
+
 def test_a_token_that_the_server_refuses_is_renewed_once(place: Workplace) -> None:
     with ChatGPT([DONE]) as chatgpt:
         chatgpt.configure(place.home)
