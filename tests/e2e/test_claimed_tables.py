@@ -4,7 +4,6 @@ Tests `api/tables.py` and `config/declared/claimed.py`.
 """
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -13,12 +12,12 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_message
 from tests.support.packages import (
-    PROGRAM,
     install_package,
+    run_with,
     shown_block,
     shown_points,
 )
-from tests.support.program import Workplace, environment
+from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 
 GROUP = "codex_py.tables"
@@ -47,15 +46,7 @@ def run(place: Workplace, packages: Path) -> Run:
             text = config.read_text(encoding="utf-8")
             config.write_text(f"{text}\n{setting}\n", encoding="utf-8")
             words = [*EXEC, *options, "go"]
-            return subprocess.run(
-                [sys.executable, "-P", "-c", PROGRAM, str(packages), *words],
-                cwd=place.cwd,
-                env=environment(place.home),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=60,
-                check=False,
-            )
+            return run_with(packages, place, *words)
 
     return run
 

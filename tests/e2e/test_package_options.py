@@ -4,7 +4,6 @@ Tests `api/options.py`, `command_line/options.py` and `command_line/extension_op
 """
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -13,12 +12,12 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_message
 from tests.support.packages import (
-    PROGRAM,
     install_package,
+    run_with,
     shown_block,
     shown_points,
 )
-from tests.support.program import Workplace, environment, jsonl
+from tests.support.program import Workplace, jsonl
 from tests.support.server import ScriptedServer
 
 GROUP = "codex_py.options"
@@ -44,15 +43,7 @@ def packages(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(place: Workplace, packages: Path) -> Run:
     def run(*argv: str) -> Done:
-        return subprocess.run(
-            [sys.executable, "-P", "-c", PROGRAM, str(packages), *argv],
-            cwd=place.cwd,
-            env=environment(place.home),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        return run_with(packages, place, *argv)
 
     return run
 

@@ -6,7 +6,6 @@ Also tests `registry.py`.
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -15,8 +14,8 @@ import pytest
 
 import codex_py
 from codex_py.testing import ev_completed, ev_message
-from tests.support.packages import PROGRAM
-from tests.support.program import Workplace, environment, jsonl
+from tests.support.packages import run_with
+from tests.support.program import Workplace, jsonl
 from tests.support.server import ScriptedServer
 
 PACKAGE = Path(codex_py.__file__).parent
@@ -47,15 +46,7 @@ def run(place: Workplace, tmp_path: Path, room: str) -> Run:
     (copy / "instructions").symlink_to(PACKAGE.parent / "instructions")
 
     def run(*argv: str) -> Done:
-        return subprocess.run(
-            [sys.executable, "-P", "-c", PROGRAM, str(copy), *argv],
-            cwd=place.cwd,
-            env=environment(place.home),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        return run_with(copy, place, *argv)
 
     return run
 

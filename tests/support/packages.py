@@ -4,8 +4,12 @@
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.support.program import Workplace, environment
 
 DOC = Path(__file__).parents[2] / "docs/extensions.md"
 PROGRAM = """
@@ -15,6 +19,21 @@ from codex_py.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 """The program with another folder on `sys.path`, which is its first argument."""
+
+
+def run_with(
+    folder: Path, place: Workplace, *argv: str
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run the program with another folder on `sys.path`, in the folder and home of a workplace."""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", PROGRAM, str(folder), *argv],
+        cwd=place.cwd,
+        env=environment(place.home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def shown_block(text: str) -> str:
