@@ -1,6 +1,6 @@
 """The real program against a loopback server: what it prints, writes and returns.
 
-Tests `frontends/exec/exec_run.py` and `frontends/exec/program.py`.
+Tests `frontends/exec/exec_run.py` and `command_line/exec_program.py`.
 """
 
 import asyncio

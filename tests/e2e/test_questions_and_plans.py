@@ -1,6 +1,6 @@
 """`exec --answers` and `exec --plan`: the questions of the model without a user, and a plan as the answer.
 
-Tests `frontends/exec/answers.py`.
+Tests `command_line/answers.py`.
 """
 
 import json

@@ -1,6 +1,6 @@
 """`exec --worktree`, and `worktree list` and `remove`.
 
-Tests `app/worktrees/worktree.py`, `commands/worktree.py` and `frontends/worktrees.py`.
+Tests `app/worktrees/worktree.py`, `commands/worktree.py` and `command_line/worktrees.py`.
 """
 
 import json

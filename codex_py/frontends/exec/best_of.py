@@ -25,7 +25,9 @@ from codex_py.app.prices import price_of, unknown_price
 from codex_py.app.worktrees.snapshot import BaseSnapshot, snapshot_of
 from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_words
 from codex_py.command_line.configuration import load_exec_config
+from codex_py.command_line.exec_program import ExecProgram
 from codex_py.command_line.parser import working_folder
+from codex_py.command_line.prompt_input import decode_prompt, exec_stderr, start_reading
 from codex_py.command_line.target import exec_target, require_images
 from codex_py.config.check import dotted, problems, suggestion
 from codex_py.config.overrides import parse_overrides
@@ -33,16 +35,8 @@ from codex_py.config.paths import project_root
 from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError, UsageError
 from codex_py.filesystem.git import for_another_tree
 from codex_py.filesystem.private import make_private
-from codex_py.frontends.exec.answers import Answers
-from codex_py.frontends.exec.command import (
-    EXEC_STDERR_TIMEOUT_S,
-    decode_prompt,
-    start_reading,
-)
-from codex_py.frontends.exec.program import ExecProgram
 from codex_py.protocol.event_data import plain_data
 from codex_py.protocol.messages import encode_json
-from codex_py.streams.standard import OutputStream
 from codex_py.streams.terminal import aligned, on_one_line, printable
 
 _AT_ONCE: Final = 4
@@ -104,7 +98,7 @@ def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
     varied = variations[0].get("prompt")
     if varied is not None and target.prompt is not None:
         raise UsageError("--vary prompt=… takes the place of PROMPT")
-    stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
+    stderr = exec_stderr()
     prompt = start_reading(
         varied or target.prompt,
         notice=lambda text: stderr.write_text(f"{text}\n"),
@@ -114,9 +108,6 @@ def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
     own = for_another_tree(environment)
     own.pop("GITHUB_STEP_SUMMARY", None)
     program = ExecProgram(arguments, target, own, stderr)
-    if arguments.answers is not None:
-        # A mistake in the file is told before an attempt meets it.
-        Answers(Path(arguments.answers), program.warn)
     best_of = _BestOf(program, prompt, variations)
     return program.run(best_of.choose)
 

@@ -14,21 +14,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
 from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.exec_program import ExecProgram
 from codex_py.command_line.target import SessionTarget
+from codex_py.command_line.worktrees import enter_worktree
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.json_lines import JsonLines
-from codex_py.frontends.exec.program import ExecProgram
-from codex_py.frontends.worktrees import enter_worktree
 from codex_py.protocol import event_items, events
-from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.plans import proposed_plan
 from codex_py.streams.standard import OutputStream
 from codex_py.streams.terminal import Style, wants_color
@@ -122,7 +119,6 @@ class ExecRun:
         self._config = program.config
         for each in arguments.of_extensions:
             each.begin(self._config)
-        self._elicitor = self._written_answers()
         self._human: HumanText | None = None
         if arguments.json:
             agents = arguments.agent_events
@@ -138,13 +134,6 @@ class ExecRun:
         """The path of the session's worktree; None if it has none."""
         self._is_over = False
         """True: the last turn has ended."""
-
-    def _written_answers(self) -> Elicitor | None:
-        """The answers of `--answers` to the questions of MCP servers; None without the option."""
-        file = self._program.arguments.answers
-        if file is None:
-            return None
-        return Answers(Path(file), self._warn_in_session)
 
     def run(self) -> int:
         """Run to the end. Returns the exit code."""
@@ -190,16 +179,19 @@ class ExecRun:
         approver = None
         for each in self._program.arguments.of_extensions:
             approver = approver or each.approver()
+        answers = self._program.answers
         opening = open_session(
             self._config,
             self._work.options(self._options()),
             self._pass_on,
             environment=self._program.environment,
             approver=approver,
-            elicitor=self._elicitor,
+            elicitor=answers,
         )
-        self._session = await stack.enter_async_context(opening)
-        return self._session
+        session = await stack.enter_async_context(opening)
+        if answers is not None:
+            answers.warn = session.warn
+        return session
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:
         """Move to the worktree of the session, if it has one."""
@@ -239,9 +231,6 @@ class ExecRun:
         """True if a SDK of Codex aborts the turn: it sends SIGTERM."""
         is_terminated = self._program.interruption.signal == signal.SIGTERM
         return self._program.arguments.experimental_json and is_terminated
-
-    def _warn_in_session(self, text: str) -> None:
-        self._session.warn(text)
 
     def _options(self) -> SessionOptions:
         program = self._program

@@ -11,12 +11,11 @@ from codex_py.app.review.findings import ReviewReport
 from codex_py.app.review.target import ReviewTarget
 from codex_py.app.session import Session, TurnResult
 from codex_py.command_line.arguments import PRIORITIES, Arguments
+from codex_py.command_line.exec_program import ExecProgram
+from codex_py.command_line.prompt_input import exec_stderr, start_reading
 from codex_py.command_line.target import SessionTarget
 from codex_py.errors import UsageError
-from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
 from codex_py.frontends.exec.exec_run import ExecRun
-from codex_py.frontends.exec.program import ExecProgram
-from codex_py.streams.standard import OutputStream
 
 
 def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -30,7 +29,7 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
         raise UsageError(
             "review: say what: --uncommitted, --base BRANCH, --commit SHA, or instructions of your own"
         )
-    stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
+    stderr = exec_stderr()
     if instructions:
         prompt = start_reading(
             instructions[0], notice=lambda text: stderr.write_text(f"{text}\n")

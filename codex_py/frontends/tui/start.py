@@ -9,12 +9,12 @@ from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_session_config
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.target import require_images, terminal_target
+from codex_py.command_line.worktrees import in_folder_of_session, names_folder
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
 from codex_py.frontends.tui.first_frame import FirstFrame
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.theme import own_styles, terminal_theme
-from codex_py.frontends.worktrees import in_folder_of_session, names_folder
 from codex_py.rollout.index import require_session
 
 

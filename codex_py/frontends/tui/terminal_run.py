@@ -12,6 +12,7 @@ from prompt_toolkit.input import create_input
 
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.interruption import Interruption
+from codex_py.command_line.worktrees import enter_worktree
 from codex_py.config.config import Config
 from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.tui.composer import composer_window
@@ -21,7 +22,6 @@ from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.page import Page, live_rows, rows_below
 from codex_py.frontends.tui.terminal_ui import SessionInterface, TerminalUI
-from codex_py.frontends.worktrees import enter_worktree
 from codex_py.streams.standard import OutputStream, tell
 
 _DRAIN_S = 1.0

@@ -1,7 +1,7 @@
 """Approvals that outlive the run: `exec --on-approval suspend`, then `exec resume --approve` or `--deny`.
 
 Tests `extensions/suspension/suspended_approvals.py`, `extensions/suspension/options.py`,
-`extensions/suspension/request_files.py`, `command_line/continuing.py` and `frontends/exec/approval_key.py`.
+`extensions/suspension/request_files.py`, `command_line/continuing.py` and `app/user_programs.py`.
 """
 
 import asyncio

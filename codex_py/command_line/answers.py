@@ -20,7 +20,7 @@ _MAX_BYTES = 1024 * 1024
 class Answers:
     """An `Elicitor`. Questions of MCP servers are declined.
 
-    Args:
+    Attributes:
         warn: gets a sentence for each question that the file does not answer.
 
     Raises:
@@ -29,7 +29,7 @@ class Answers:
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._path = path
-        self._warn = warn
+        self.warn = warn
         try:
             text = read_whole(path, _MAX_BYTES).decode()
             found: Any = json.loads(text)
@@ -64,9 +64,7 @@ class Answers:
         for name in (question.id, question.question):
             if name in self._named:
                 return self._named[name]
-        self._warn(
-            f"{self._path} has no answer to {question.id!r}: {question.question}"
-        )
+        self.warn(f"{self._path} has no answer to {question.id!r}: {question.question}")
         return None
 
     def _check(

@@ -1,4 +1,4 @@
-"""Tests `frontends/exec/command.py`."""
+"""Tests `command_line/prompt_input.py`."""
 
 import os
 import pty
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.command_line import prompt_input
+from codex_py.command_line.prompt_input import decode_prompt, start_reading
 from codex_py.errors import CodexError, UsageError
-from codex_py.frontends.exec import command
-from codex_py.frontends.exec.command import decode_prompt, start_reading
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_once_the_first_byte_is_there_all_is_read(pipe: tuple[int, int]) -> None
         os.write(pipe[1], b"x" * 200_000)
         os.close(pipe[1])
 
-    writer = threading.Timer(command.GRACE_S * 2, later)
+    writer = threading.Timer(prompt_input.GRACE_S * 2, later)
     writer.start()
     text = reading.result(10)
     writer.join()
@@ -139,7 +139,7 @@ def test_input_that_is_no_text_is_refused() -> None:
 def test_input_without_an_end_is_an_error(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "MAX_BYTES", 1000)
+    monkeypatch.setattr(prompt_input, "MAX_BYTES", 1000)
     os.write(pipe[1], b"x" * 2000)
     with pytest.raises(
         CodexError, match="Failed to read prompt from stdin: there are more than"

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.app.features.output_schema import load_schema
+from codex_py.app.user_programs import without_approval_key
+from codex_py.command_line.answers import Answers
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.interruption import Interruption
 from codex_py.command_line.target import SessionTarget
+from codex_py.command_line.worktrees import in_folder_of_session, names_folder
 from codex_py.errors import CodexError
-from codex_py.frontends.exec.approval_key import without_key
-from codex_py.frontends.worktrees import in_folder_of_session, names_folder
 from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import printable
 
@@ -33,6 +34,7 @@ class ExecProgram:
         environment: the variables, without the key that signs approvals.
         add_dirs: the folders of `--add-dir`; absolute.
         schema: the schema of `--output-schema`; None without one.
+        answers: the file of `--answers`; None without one.
         interruption: ends the work on a signal.
     """
 
@@ -48,7 +50,7 @@ class ExecProgram:
             stderr.write_text(
                 "warning: --full-auto is deprecated; use --sandbox workspace-write\n"
             )
-        environment = without_key(environment)
+        environment = without_approval_key(environment)
         self.needs_own_worktree = not names_folder(arguments)
         arguments = in_folder_of_session(arguments, target, environment)
         self.arguments = arguments
@@ -67,6 +69,9 @@ class ExecProgram:
             )
         self.stdout = OutputStream(1)
         self.stderr = stderr
+        self.answers = None
+        if arguments.answers is not None:
+            self.answers = Answers(Path(arguments.answers), self.warn)
         self.interruption = Interruption()
 
     @property
