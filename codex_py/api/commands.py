@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from codex_py.command_line.parser import OneOf, flag, option, suggestion
+from codex_py.command_line.parser import OneOf, flag, option, suggestion, working_folder
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import print_json, print_out, print_table, tell
@@ -33,6 +33,7 @@ __all__ = [
     "print_table",
     "suggestion",
     "tell",
+    "working_folder",
 ]
 
 

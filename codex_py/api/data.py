@@ -1,12 +1,29 @@
 """JSON of others, which is checked before it is used.
 
 `read` makes an object of a class by its annotations, and returns the `Mistake`s that it found.
-`unique_fields` is an `object_pairs_hook` that raises `RepeatedKey`. `encode_json` writes one line that
-every reader takes.
+`as_object`, `json_object` and `text_field` read what may have any form. `unique_fields` is an
+`object_pairs_hook` that raises `RepeatedKey`. `encode_json` writes one line that every reader takes, and
+`decode_json` reads what others wrote.
 """
 
 from codex_py.protocol.checked import Mistake, read
-from codex_py.protocol.json_fields import RepeatedKey, unique_fields
-from codex_py.protocol.messages import encode_json
+from codex_py.protocol.json_fields import (
+    RepeatedKey,
+    as_object,
+    json_object,
+    text_field,
+    unique_fields,
+)
+from codex_py.protocol.messages import decode_json, encode_json
 
-__all__ = ["Mistake", "RepeatedKey", "encode_json", "read", "unique_fields"]
+__all__ = [
+    "Mistake",
+    "RepeatedKey",
+    "as_object",
+    "decode_json",
+    "encode_json",
+    "json_object",
+    "read",
+    "text_field",
+    "unique_fields",
+]

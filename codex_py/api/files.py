@@ -1,6 +1,7 @@
 """Files that an extension reads and writes, in folders that other programs can change.
 
-`read_whole` refuses what is no ordinary file, such as a pipe, and a file that is too large.
+`read_whole` refuses what is no ordinary file, such as a pipe, and a file that is too large;
+`open_ordinary` opens one, to read it bit by bit.
 `open_emptied` opens a file that its owner alone can read, and follows no link; `make_private` makes
 such a folder. `written_whole` replaces a file at once, or not at all. `lock` holds the lock of an open
 file or folder. `OutputFile` opens a
@@ -13,7 +14,7 @@ files the configuration denies: `denials_of(config.files).refuses(path)`.
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.output_file import OutputFile
 from codex_py.filesystem.private import lock, make_private, open_emptied, written_whole
-from codex_py.filesystem.reading import read_whole, real_path
+from codex_py.filesystem.reading import open_ordinary, read_whole, real_path
 from codex_py.filesystem.texts import NotText, decode_text
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "lock",
     "make_private",
     "open_emptied",
+    "open_ordinary",
     "read_whole",
     "real_path",
     "written_whole",

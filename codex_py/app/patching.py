@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from codex_py.config.config import load_config
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.patch.bundle import Bundle, bundle_key, read_bundle
-from codex_py.patch.diff.work_tree import work_tree_diff
+from codex_py.patch.diff.work_tree import work_tree_changes, work_tree_diff
+from codex_py.patch.diff.writer import exact_diff
 from codex_py.patch.envelope.shell import find_patch
 from codex_py.patch.git import Git, find_git, for_tree, repository_git
 from codex_py.patch.unified.content import ThreeWay
@@ -172,6 +174,34 @@ def changes_since_commit(
     """
     git, top = repository_of(cwd, programs, environment)
     return work_tree_diff(git, top, denials_of(rules).refuses)
+
+
+def uncommitted_changes(
+    cwd: Path, environment: Mapping[str, str]
+) -> tuple[str, list[str]]:
+    """Return the changes of the work tree around a folder since its last commit, as an exact diff.
+
+    `codex-py apply` and `git apply` take it.
+
+    Returns:
+        The diff, and the names of the changed files that it lacks: they are too large, denied,
+        unreadable, or not UTF-8.
+
+    Raises:
+        ConfigError: the configuration of the folder has a mistake.
+        CodexError: there is no repository or no git, or too many files have changed.
+    """
+    programs = programs_outside(codex_home(environment), environment, cwd)
+    git, root = repository_of(cwd, programs, environment)
+    rules = load_config(cwd=cwd, environment=environment).files
+    changes, left_out = work_tree_changes(git, root, denials_of(rules).refuses)
+    diff = ""
+    for change in changes:
+        try:
+            diff += exact_diff([change], root).decode()
+        except UnicodeDecodeError:
+            left_out.append(str(change.path.relative_to(root)))
+    return diff, left_out
 
 
 def repository_of(

@@ -83,10 +83,14 @@ class SlashCommand:
     """True if the command may run during a turn."""
 
 
+def own_slash_commands() -> list[str]:
+    """List the names of the slash commands that folders of `codex_py/extensions` have."""
+    return [point.name for point in own_points(SLASH_COMMANDS)]
+
+
 def slash_command_names() -> list[str]:
     """List the names of all slash commands of extensions; those of folders come first."""
-    own = [point.name for point in own_points(SLASH_COMMANDS)]
-    return [*own, *installed_names(SLASH_COMMANDS)]
+    return [*own_slash_commands(), *installed_names(SLASH_COMMANDS)]
 
 
 def slash_command(name: str) -> SlashCommand | None:

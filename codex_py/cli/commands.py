@@ -101,8 +101,6 @@ COMMANDS = (
             "list": _SESSIONS,
             "show": _SESSIONS,
             "search": _SESSIONS,
-            "export": "commands.sessions.export",
-            "import": "commands.sessions.export",
         },
     ),
     Command("cost", _SESSIONS),

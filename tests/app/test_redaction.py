@@ -4,11 +4,6 @@ from pathlib import Path
 import pytest
 
 from codex_py.app.redaction import Redactor
-from codex_py.commands.sessions.portable import (
-    map_strings,
-    marks_to_paths,
-    paths_to_marks,
-)
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----"
 
@@ -95,44 +90,3 @@ def test_other_text_stays(tmp_path: Path) -> None:
     redact = Redactor({}, tmp_path)
     text = "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
     assert redact(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("/w/a", "@:cwd>"),
-        ("see /w/a.", "see @:cwd>."),
-        ("file:///w/a/x.py:3", "file://@:cwd>/x.py:3"),
-        ('"/w/a"', '"@:cwd>"'),
-        (
-            "/w/ab /w/a.bak /w/a-b /x/w/a ~/w/a",
-            "@:home>/ab @:home>/a.bak @:home>/a-b /x/w/a ~/w/a",
-        ),
-        ("/w/.codex/auth.json /w", "@:codex_home>/auth.json @:home>"),
-        ("/we", "/we"),
-    ],
-)
-def test_whole_components_of_paths_are_replaced(text: str, expected: str) -> None:
-    places = {
-        "/w/a": "cwd",
-        "/w/.codex/": "codex_home",
-        "/w": "home",
-        "/": "home",
-        "": "home",
-    }
-    change = paths_to_marks("@", places)
-    assert change(text) == expected
-    back = marks_to_paths("@", {"cwd": "/w/a", "codex_home": "/w/.codex", "home": "/w"})
-    assert back(expected) == text
-
-
-def test_json_in_arguments_stays_json() -> None:
-    call = {
-        "arguments": json.dumps({"cmd": "cat /a", "n": 1}),
-        "/a": ["/a"],
-        "encrypted_content": "/a",
-    }
-    changed = map_strings(call, lambda text: text.replace("/a", '/"b"'))
-    assert json.loads(changed["arguments"]) == {"cmd": 'cat /"b"', "n": 1}
-    assert changed['/"b"'] == ['/"b"']
-    assert changed["encrypted_content"] == "/a"

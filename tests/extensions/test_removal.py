@@ -13,7 +13,9 @@ from typing import TypeAlias
 import pytest
 
 import codex_py
+from codex_py.registry import COMMANDS, SLASH_COMMANDS
 from codex_py.testing import ev_completed, ev_message
+from tests.frontends.tui.terminals import IDLE, starting
 from tests.support.packages import run_with
 from tests.support.program import Workplace, jsonl
 from tests.support.server import ScriptedServer
@@ -33,8 +35,8 @@ def room(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def run(place: Workplace, tmp_path: Path, room: str) -> Run:
-    """Run a copy of the program that has no such room."""
+def copy(tmp_path: Path, room: str) -> Path:
+    """The folder with a copy of the program that has no such room."""
     copy = tmp_path / "copy"
     left_out = PACKAGE / "extensions" / room
     shutil.copytree(
@@ -44,6 +46,12 @@ def run(place: Workplace, tmp_path: Path, room: str) -> Run:
         ignore=lambda folder, _: [room] if Path(folder) == left_out.parent else [],
     )
     (copy / "instructions").symlink_to(PACKAGE.parent / "instructions")
+    return copy
+
+
+@pytest.fixture
+def run(place: Workplace, copy: Path) -> Run:
+    """Run the copy."""
 
     def run(*argv: str) -> Done:
         return run_with(copy, place, *argv)
@@ -83,16 +91,21 @@ def test_the_program_starts_runs_and_resumes(
     assert "two" in str(jsonl(second.stdout))
 
 
-def test_its_names_are_unknown(place: Workplace, run: Run, room: str) -> None:
+def test_its_names_are_unknown(
+    place: Workplace, copy: Path, run: Run, room: str
+) -> None:
     with ScriptedServer([]) as server:
         place.configure(server)
         for group, name in points(room):
             if group in UNTOLD:
                 continue
-            code, text = ABSENT[group]
+            if group == SLASH_COMMANDS:
+                _is_no_slash_command(name, copy, place, server)
+                continue
+            code, text = _absence(group, name)
             done = run(*_words(group, name))
             told = done.stderr.decode()
-            assert text.format(name=name) in told, (group, name)
+            assert text in told, (group, name)
             assert done.returncode == code, told
             assert "Traceback" not in told
 
@@ -111,11 +124,30 @@ UNTOLD = {"codex_py.option_values", "codex_py.reports"}
 means to the program itself."""
 
 
+def _absence(group: str, name: str) -> tuple[int, str]:
+    """The exit code and the sentence for a name that the program does not have."""
+    if group == COMMANDS and "." in name:
+        words = name.replace(".", " ")
+        return 2, f"unknown command `{words}`."
+    code, text = ABSENT[group]
+    return code, text.format(name=name)
+
+
+def _is_no_slash_command(
+    name: str, copy: Path, place: Workplace, server: ScriptedServer
+) -> None:
+    with starting(place, folder=copy) as start:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type(f"/{name} x\r")
+        program.wait_for(f"no command /{name}.")
+
+
 def _words(group: str, name: str) -> list[str]:
     """A command line that asks for a name."""
     match group:
         case "codex_py.commands":
-            return [name, "x"]
+            return [*name.split("."), "x"]
         case "codex_py.options":
             return ["exec", f"--{name}=x", "go"]
         case "codex_py.failures":

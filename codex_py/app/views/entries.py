@@ -55,7 +55,7 @@ Part: TypeAlias = Text | Diff
 
 
 @frozen
-class ExportEntry:
+class Entry:
     """One thread item, as both formats show it: a heading, and parts below it."""
 
     kind: Kind
@@ -67,7 +67,7 @@ class ExportEntry:
     parts: Sequence[Part] = ()
 
 
-def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[ExportEntry]:
+def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[Entry]:
     """Yield the entries of a conversation. Their texts cannot control a terminal or hide text."""
     for item in items:
         if isinstance(item, event_items.TurnTime) and item.duration_ms < _SHORT_TURN_MS:
@@ -75,7 +75,7 @@ def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[ExportEntry]:
         yield _entry(item)
 
 
-def _entry(item: event_items.ThreadItem) -> ExportEntry:
+def _entry(item: event_items.ThreadItem) -> Entry:
     words = item_words(item)
     match item:
         case event_items.CommandExecution():
@@ -84,17 +84,17 @@ def _entry(item: event_items.ThreadItem) -> ExportEntry:
             return _change_entry(diff, words)
         case event_items.ContextCompaction() if words.failed is None:
             title = "Compacted: for the model, a summary takes the place of the above"
-            return ExportEntry("note", title)
+            return Entry("note", title)
         case _:
             return _line_entry(words)
 
 
-def _line_entry(words: ItemWords) -> ExportEntry:
+def _line_entry(words: ItemWords) -> Entry:
     """Return the entry of an item that needs no form of its own."""
     note = ""
     if words.failed is not None and words.kind not in _SAID_FAILURES:
         note = words.failed
-    return ExportEntry(
+    return Entry(
         kind=_KINDS.get(words.kind, "call"),
         title=plain(words.line),
         note=note,
@@ -116,7 +116,7 @@ def _parts(words: ItemWords) -> list[Part]:
     return parts
 
 
-def _command_entry(item: event_items.CommandExecution, words: ItemWords) -> ExportEntry:
+def _command_entry(item: event_items.CommandExecution, words: ItemWords) -> Entry:
     notes: list[str] = []
     if words.failed is not None:
         notes.append(words.failed)
@@ -124,7 +124,7 @@ def _command_entry(item: event_items.CommandExecution, words: ItemWords) -> Expo
         notes.append(f"exit {item.exit_code}")
     if item.duration_ms is not None:
         notes.append(took(item.duration_ms))
-    return ExportEntry(
+    return Entry(
         "command",
         title=plain(script_of(item.command).strip()),
         note=", ".join(notes),
@@ -133,7 +133,7 @@ def _command_entry(item: event_items.CommandExecution, words: ItemWords) -> Expo
     )
 
 
-def _change_entry(diff: str, words: ItemWords) -> ExportEntry:
+def _change_entry(diff: str, words: ItemWords) -> Entry:
     shown = diff[:MAX_CHARS]
     files = read_diff(shown)
     if not files:
@@ -144,7 +144,7 @@ def _change_entry(diff: str, words: ItemWords) -> ExportEntry:
     if len(shown) < len(diff):
         note = left_out_remark(diff)
     parts = [Diff(plain(shown).rstrip("\n"), files)]
-    return ExportEntry("change", plain(f"{verb} {names}"), note, parts=parts)
+    return Entry("change", plain(f"{verb} {names}"), note, parts=parts)
 
 
 def _shown_name(file: ShownFile) -> str:

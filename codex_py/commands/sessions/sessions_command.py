@@ -12,14 +12,15 @@ from typing import Any
 
 from codex_py.app.thread import thread_items
 from codex_py.app.views.cost import CostReport
-from codex_py.app.views.entries import ExportEntry, entries
+from codex_py.app.views.entries import Entry, entries
+from codex_py.command_line.named_session import named_session
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.errors import SessionError, UsageError
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
 from codex_py.rollout.details import read_details, read_session_usage
-from codex_py.rollout.index import find_session, recent_sessions, thread_names, why_none
+from codex_py.rollout.index import thread_names, why_none
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
 from codex_py.rollout.reader import read_conversation
 from codex_py.rollout.records import (
@@ -152,7 +153,7 @@ def _conversation(path: Path, prompts: int) -> list[str]:
     return lines
 
 
-def _in_short(entry: ExportEntry, indent: str) -> list[str]:
+def _in_short(entry: Entry, indent: str) -> list[str]:
     """The first lines of a message, or the title of a call without its output.
 
     Args:
@@ -292,43 +293,6 @@ def _agreed(thread_id: str, name: str | None) -> bool:
         session = f"'{printable(name)}' ({thread_id})"
     OutputStream(2).write_text(_QUESTION.format(session=session))
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def named_session(
-    home: Path,
-    name: str | None,
-    *,
-    last: bool,
-    kind: str = "active or archived",
-    folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS),
-) -> Path:
-    """Find the file of a session by its id or name in these folders of the home.
-
-    Args:
-        last: find the newest session of the working directory instead.
-
-    Raises:
-        UsageError: both a name and `last` are given, or neither.
-        SessionError: there is no such session.
-    """
-    if (name is None) != last:
-        raise UsageError("say which session: its id, its name, or --last")
-    if name is None:
-        recent = recent_sessions(home, cwd=Path.cwd(), folder=folders[0])
-        newest = next(recent, None)
-        if newest is None:
-            raise SessionError("no session was held in this folder")
-        path, _, _ = newest
-        return path
-    path = find_session(home, name, folders)
-    if path is not None:
-        return path
-    command = "codex-py sessions list --all"
-    if SESSIONS not in folders:
-        command += " --archived"
-    raise SessionError(
-        f"No {kind} session found matching '{printable(name)}'. `{command}` shows them."
-    )
 
 
 def _limit(text: str) -> int:

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
-from codex_py.app.slash_commands import slash_command_names
+from codex_py.app.slash_commands import own_slash_commands, slash_command_names
 from codex_py.app.views.command_script import script_of
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
@@ -159,10 +159,12 @@ class SessionHalf:
                 help_text = self._ui.keymap.named(command.help)
                 self._of_program.append(replace(command, help=help_text))
         prompts = find_custom_prompts(config, self._ui.launch.environment)
+        taken = {*self._by_name, *own_slash_commands()}
         for prompt in prompts.found:
-            command = custom_command(prompt, self._by_name)
+            command = custom_command(prompt, taken)
             self._of_user.append(command)
             self._by_name |= dict.fromkeys((command.name, *command.aliases), command)
+            taken |= {command.name, *command.aliases}
         for warning in prompts.warnings:
             if warning not in self._faults:
                 self._faults.add(warning)

@@ -1,9 +1,12 @@
 """The interactive program against a scripted model."""
 
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
+from tests.support.packages import PROGRAM
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -34,7 +37,11 @@ class Start(Protocol):
 
 
 @contextmanager
-def starting(place: Workplace) -> Generator[Start]:
+def starting(place: Workplace, folder: Path | None = None) -> Generator[Start]:
+    """Start programs, which end with the context. `folder`: another one on `sys.path`, the first."""
+    words = ()
+    if folder is not None:
+        words = (sys.executable, "-P", "-c", PROGRAM, str(folder))
     with ExitStack() as stack:
 
         def start(
@@ -52,12 +59,12 @@ def starting(place: Workplace) -> Generator[Start]:
                     config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
             variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **env}
             program = PtyProgram(
-                args,
+                [*words, *args],
                 place.cwd,
                 environment(place.home, variables),
                 columns=columns,
                 rows=rows,
-                codex_py=True,
+                codex_py=not words,
             )
             return stack.enter_context(program)
 

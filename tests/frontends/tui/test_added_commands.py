@@ -3,24 +3,21 @@
 Tests `frontends/tui/commands/added.py`, `app/slash_commands.py` and `api/slash_commands.py`.
 """
 
-import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from codex_py.registry import SLASH_COMMANDS
-from tests.frontends.tui.terminals import IDLE
+from tests.frontends.tui.terminals import IDLE, starting
 from tests.frontends.tui.test_approval import says
 from tests.support.packages import (
-    PROGRAM,
     install_package,
     shown_block,
     shown_points,
 )
-from tests.support.program import Workplace, environment
+from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 
@@ -67,20 +64,10 @@ def packages(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def begin(place: Workplace, packages: Path) -> Generator[Begin]:
-    with ExitStack() as stack:
+    with starting(place, packages) as start:
 
         def begin(server: ScriptedServer) -> PtyProgram:
-            place.configure(server)
-            with (place.home / "config.toml").open("a", encoding="utf-8") as config:
-                config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
-            program = PtyProgram(
-                [sys.executable, "-P", "-c", PROGRAM, str(packages)],
-                place.cwd,
-                environment(place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"}),
-                columns=120,
-                rows=50,
-            )
-            stack.enter_context(program)
+            program = start(server, columns=120, rows=50)
             program.wait_for(IDLE)
             return program
 

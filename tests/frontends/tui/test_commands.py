@@ -169,34 +169,6 @@ def test_the_command_that_runs_goes_to_the_background(
         program.wait_until(lambda: "In the background" not in program.text)
 
 
-def test_an_export_has_what_was_said_before_and_since(
-    start: Start, place: Workplace
-) -> None:
-    replies = [ANSWER, [*ev_message("Again."), ev_completed()]]
-    with ScriptedServer(replies) as server:
-        first = start(server, "One?")
-        first.wait_for("Hello you.")
-        leave(first)
-        program = start(server, "resume", "--last", "Two?")
-        program.wait_for("Again.")
-        program.wait_until(lambda: program.title == "work")
-        for number, name in enumerate(["out.md", "out.html"], 1):
-            program.type(f"/export {name}")
-            program.press("enter")
-            # The path may be broken into lines.
-            program.wait_until(
-                lambda n=number: program.text.count("was written to") == n
-            )
-    assert "Hello <strong>you</strong>." in (place.cwd / "out.html").read_text(
-        encoding="utf-8"
-    )
-    text = (place.cwd / "out.md").read_text(encoding="utf-8")
-    assert text.startswith("# One?\n\n- Session: ")
-    assert text[text.index("## User") :] == (
-        "## User\n\nOne?\n\n## Agent\n\nHello **you**.\n\n## User\n\nTwo?\n\n## Agent\n\nAgain.\n"
-    )
-
-
 def test_a_goal_is_set_shown_and_cleared(start: Start) -> None:
     done = ev_function_call("c1", "update_goal", {"status": "complete"})
     replies = [
@@ -227,33 +199,6 @@ def test_goals_are_listed_where_they_are_on(start: Start) -> None:
             program.type("go")
             program.wait_until(lambda program=program: "/model" not in program.text)
             assert ("work until it is reached" in program.text) is bool(options)
-
-
-def test_an_export_has_no_keys(start: Start, place: Workplace) -> None:
-    token = f"ghp_{'a1' * 20}"
-    with ScriptedServer([[*ev_message(f"It is {token}."), ev_completed()]]) as server:
-        program = start(server, "One?")
-        program.wait_until(lambda: program.title == "work")
-        program.type("/export out.md")
-        program.press("enter")
-        program.wait_for("keys were replaced by")
-    assert "It is [redacted]." in (place.cwd / "out.md").read_text(encoding="utf-8")
-
-
-def test_an_export_without_a_name_or_below_the_home_folder_is_not_in_the_repository(
-    start: Start, place: Workplace
-) -> None:
-    with ScriptedServer([ANSWER]) as server:
-        program = start(server, "One?", columns=200)
-        program.wait_for("Hello you.")
-        for number, command in enumerate(["/export ~/out.md", "/export "], 1):
-            program.type(f"{command}\r")
-            program.wait_until(
-                lambda n=number: program.text.count("was written to") == n
-            )
-    assert list(place.cwd.iterdir()) == []
-    assert (place.home.parent / "out.md").exists()
-    assert len(list(place.home.parent.glob("codex-*.md"))) == 1
 
 
 def test_an_answer_is_copied_by_its_number_from_the_end(start: Start) -> None:

@@ -237,7 +237,7 @@ def test_commands_are_offered_with_what_they_do(start: Start) -> None:
         program.type("/")
         program.wait_for("> /model")
         program.press("up")
-        program.wait_for("> /quit")
+        program.wait_for("> /export")
         program.type("stat")
         program.wait_for("> /status  show the settings")
         program.press("enter")

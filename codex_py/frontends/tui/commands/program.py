@@ -2,16 +2,12 @@
 
 import base64
 from collections.abc import Container
-from datetime import datetime
-from pathlib import Path
 
 from rich.text import Text
 
-from codex_py.app.export.forms import without_keys, writer_for
 from codex_py.app.features.goals import Goals
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.commands.added import ContextTerminal
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
@@ -43,35 +39,11 @@ async def _copy(context: CommandContext, argument: str) -> None:
     answer = answers[-int(number)]
     data = answer.encode(errors="replace")
     if len(data) > _MAX_CLIPBOARD:
-        message = "the answer is too long for the clipboard; /export it"
+        message = "the answer is too long for the clipboard; /transcript shows it"
         raise CodexError(message, code="too_long")
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
     context.ui.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
     context.ui.hints.show("the answer was handed to the terminal's clipboard")
-
-
-async def _export(context: CommandContext, argument: str) -> None:
-    document = await ContextTerminal(context).conversation()
-    if argument.startswith("~/"):
-        path = Path.home() / argument.removeprefix("~/")
-    elif argument:
-        path = context.config.cwd / argument
-    else:
-        # Not into the repository: the file would be a change there.
-        now = datetime.now().astimezone()
-        path = Path.home() / f"codex-{now:%Y-%m-%d-%H%M%S}.md"
-    write = writer_for(path)
-    home = context.config.home
-    document, notes = without_keys(document, context.ui.environment, home)
-    try:
-        with path.open("x", encoding="utf-8", newline="") as file:
-            file.writelines(write(document))
-    except OSError as error:
-        message = f"cannot write {str(path)!r}: {error.strerror}"
-        raise CodexError(message, code="export") from error
-    context.transcript.notice(f"The conversation was written to {path}")
-    for note in notes:
-        context.transcript.notice(note)
 
 
 async def _help(context: CommandContext, _: str) -> None:
@@ -140,9 +112,6 @@ async def _quit(context: CommandContext, _: str) -> None:
 PROGRAM = [
     SlashCommand(
         "copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"
-    ),
-    SlashCommand(
-        "export", "write the conversation to a file", _export, argument="[FILE]"
     ),
     SlashCommand(
         "transcript",

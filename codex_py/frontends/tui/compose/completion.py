@@ -27,7 +27,7 @@ _SLOW_S = 0.2
 _MAX_NAME = 1 / 3
 """The part of the width for a name that is followed by a note."""
 _MAX_FILES = 50
-_MISS = 3
+_MISS = 4
 """The rank of a name that does not fit; 0 is the best."""
 _PLAIN_PATH = re.compile(r"[\w./@%+=:,~-]+")
 
@@ -325,27 +325,32 @@ def quoted(path: str) -> str:
 
 
 def _fitting(word: str, offered: Sequence[tuple[Suggestion, Sequence[str]]]) -> Found:
-    """Return the suggestions of which a name fits the word, the best first."""
-    ranked: list[tuple[int, Suggestion]] = []
+    """Return the suggestions of which a name fits the word, the best first.
+
+    Of equally good ones, those whose first name fits come before those whose alias does.
+    """
+    ranked: list[tuple[tuple[int, int], Suggestion]] = []
     for suggestion, names in offered:
-        rank = min(_rank(word, name) for name in names)
-        if rank < _MISS:
-            ranked.append((rank, suggestion))
+        best = min((_rank(word, name), place) for place, name in enumerate(names))
+        if best < (_MISS,):
+            ranked.append((best, suggestion))
     ranked.sort(key=itemgetter(0))
     return [suggestion for _, suggestion in ranked]
 
 
 def _rank(typed: str, name: str) -> int:
-    """Rank a name: 0 if it begins with the typed text, 1 with the text in it, 2 with its letters in
-    order, else `_MISS`."""
+    """Rank a name: 0 if it is the typed text, 1 if it begins with it, 2 with the text in it, 3 with
+    its letters in order, else `_MISS`."""
     typed = typed.lower()
     name = name.lower()
-    if name.startswith(typed):
+    if name == typed:
         return 0
-    if typed in name:
+    if name.startswith(typed):
         return 1
+    if typed in name:
+        return 2
     # Each `in` uses up the letters to the one that it finds.
     letters = iter(name)
     if all(letter in letters for letter in typed):
-        return 2
+        return 3
     return _MISS

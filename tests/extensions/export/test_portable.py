@@ -1,6 +1,6 @@
 """Sessions that are exported in one place and imported in another, here and in Codex.
 
-Tests `app/patching.py` and `commands/sessions/portable.py`.
+Tests `app/patching.py` and `extensions/export/portable.py`.
 """
 
 import json
@@ -14,6 +14,11 @@ from typing import Any
 
 import pytest
 
+from codex_py.extensions.export.portable import (
+    map_strings,
+    marks_to_paths,
+    paths_to_marks,
+)
 from codex_py.testing import (
     ev_completed,
     ev_custom_tool_call,
@@ -363,3 +368,44 @@ def test_codex_resumes_what_was_imported(
         codex(other, "resume", text.split()[-1].rstrip("."), "Go on")
     said = json.dumps(server.requests[0].input, ensure_ascii=False)
     assert json.dumps(f"n {other.cwd}.", ensure_ascii=False)[1:-1] in said
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/w/a", "@:cwd>"),
+        ("see /w/a.", "see @:cwd>."),
+        ("file:///w/a/x.py:3", "file://@:cwd>/x.py:3"),
+        ('"/w/a"', '"@:cwd>"'),
+        (
+            "/w/ab /w/a.bak /w/a-b /x/w/a ~/w/a",
+            "@:home>/ab @:home>/a.bak @:home>/a-b /x/w/a ~/w/a",
+        ),
+        ("/w/.codex/auth.json /w", "@:codex_home>/auth.json @:home>"),
+        ("/we", "/we"),
+    ],
+)
+def test_whole_components_of_paths_are_replaced(text: str, expected: str) -> None:
+    places = {
+        "/w/a": "cwd",
+        "/w/.codex/": "codex_home",
+        "/w": "home",
+        "/": "home",
+        "": "home",
+    }
+    change = paths_to_marks("@", places)
+    assert change(text) == expected
+    back = marks_to_paths("@", {"cwd": "/w/a", "codex_home": "/w/.codex", "home": "/w"})
+    assert back(expected) == text
+
+
+def test_json_in_arguments_stays_json() -> None:
+    call = {
+        "arguments": json.dumps({"cmd": "cat /a", "n": 1}),
+        "/a": ["/a"],
+        "encrypted_content": "/a",
+    }
+    changed = map_strings(call, lambda text: text.replace("/a", '/"b"'))
+    assert json.loads(changed["arguments"]) == {"cmd": 'cat /"b"', "n": 1}
+    assert changed['/"b"'] == ['/"b"']
+    assert changed["encrypted_content"] == "/a"

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from codex_py.app.export.markdown import markdown
-from codex_py.app.redaction import Redactor, map_texts
-from codex_py.app.views.conversation import Conversation
-from codex_py.errors import UsageError
-from codex_py.protocol.event_data import item_data, plain_data
-from codex_py.version import __version__
+from codex_py.api.commands import UsageError
+from codex_py.api.conversations import Conversation, item_data, plain_data
+from codex_py.api.program import __version__
+from codex_py.api.redaction import Redactor, map_texts
+from codex_py.extensions.export.markdown import markdown
 
 FORMS = ("md", "json", "html")
 _OTHER_SUFFIXES = {"": "md", "markdown": "md", "htm": "html"}
@@ -31,7 +30,7 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     if form not in FORMS:
         raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
     if form == "html":
-        from codex_py.app.export.page import page  # 25 ms
+        from codex_py.extensions.export.page import page  # 25 ms
 
         return page
     if form == "json":

@@ -1,6 +1,6 @@
 """`codex-py sessions export` after a real session.
 
-Tests `commands/sessions/export.py`.
+Tests `extensions/export/export_command.py`.
 """
 
 import json

@@ -18,30 +18,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias, cast
 
-from codex_py.app.patching import repository_of
-from codex_py.app.redaction import Redactor
-from codex_py.config.config import load_config
-from codex_py.errors import CodexError, ExitCode, SessionError
-from codex_py.filesystem.denials import denials_of
-from codex_py.filesystem.private import make_private, written_whole
-from codex_py.filesystem.reading import open_ordinary
-from codex_py.patch.diff.work_tree import work_tree_changes
-from codex_py.patch.diff.writer import exact_diff
-from codex_py.programs import programs_outside
-from codex_py.protocol.ids import is_thread_id, new_thread_id
-from codex_py.protocol.json_fields import as_object, json_object, text_field
-from codex_py.protocol.messages import decode_json, encode_json
-from codex_py.rollout.git_info import git_info
-from codex_py.rollout.index import files_of_thread, rename_thread, thread_names
-from codex_py.rollout.records import (
+from codex_py.api.commands import CodexError, ExitCode
+from codex_py.api.data import (
+    as_object,
+    decode_json,
+    encode_json,
+    json_object,
+    text_field,
+)
+from codex_py.api.files import make_private, open_ordinary, written_whole
+from codex_py.api.git import git_info, uncommitted_changes
+from codex_py.api.program import __version__
+from codex_py.api.redaction import Redactor
+from codex_py.api.session_files import (
     MAX_LINE_BYTES,
+    SessionError,
     SessionMeta,
+    files_of_thread,
     home_of,
+    is_thread_id,
+    new_thread_id,
     read_meta,
+    rename_thread,
     session_path,
     thread_id_of,
+    thread_names,
 )
-from codex_py.version import __version__
 
 FORMAT: Final = "codex-py-portable-session"
 MAX_PATCH: Final = 1 << 23
@@ -97,7 +99,7 @@ def export_portable(
         environment.get("HOME", ""): "home",
     }
     marked = paths_to_marks(mark, places)
-    patch = _patch(Path(meta.cwd), home, environment, notes)
+    patch = _patch(Path(meta.cwd), environment, notes)
     header = {
         "format": FORMAT,
         "format_version": 1,
@@ -198,28 +200,14 @@ def marks_to_paths(mark: str, places: Mapping[str, str]) -> _Change:
     return unmarked
 
 
-def _patch(
-    cwd: Path,
-    home: Path,
-    environment: Mapping[str, str],
-    notes: list[str],
-) -> str:
+def _patch(cwd: Path, environment: Mapping[str, str], notes: list[str]) -> str:
     """The changes in `cwd` since the last commit, as a diff. `notes` gets a sentence about what it
     lacks."""
     try:
-        programs = programs_outside(home, environment, cwd)
-        git, root = repository_of(cwd, programs, environment)
-        files = load_config(cwd=cwd, environment=environment).files
-        changes, left_out = work_tree_changes(git, root, denials_of(files).refuses)
+        patch, left_out = uncommitted_changes(cwd, environment)
     except CodexError as error:
         notes.append(f"Changes of files did not come along: {error}.")
         return ""
-    patch = ""
-    for change in changes:
-        try:
-            patch += exact_diff([change], root).decode()
-        except UnicodeDecodeError:
-            left_out.append(str(change.path.relative_to(root)))
     if len(patch) > MAX_PATCH:
         notes.append(
             "Changes of files did not come along: they have more than 8 million characters."

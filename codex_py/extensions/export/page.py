@@ -16,11 +16,17 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
-from codex_py.app.views.conversation import Conversation
-from codex_py.app.views.diffs import DiffLine, ShownFile
-from codex_py.app.views.entries import Diff, ExportEntry, Part, entries
-from codex_py.streams.terminal import on_one_line
-from codex_py.version import __version__
+from codex_py.api.conversations import (
+    Conversation,
+    Diff,
+    DiffLine,
+    Entry,
+    Part,
+    ShownFile,
+    entries,
+)
+from codex_py.api.program import __version__
+from codex_py.api.streams import on_one_line
 
 _STYLE_SHEET: Final = Path(__file__).with_suffix(".css")
 _TEMPLATE: Final = Path(__file__).with_suffix(".html")
@@ -61,7 +67,7 @@ def page(document: Conversation) -> Iterator[str]:
     yield after.format(version=__version__)
 
 
-def _contents(found: Sequence[ExportEntry]) -> str:
+def _contents(found: Sequence[Entry]) -> str:
     prompts = [entry.parts for entry in found if entry.kind == "user"]
     if len(prompts) < 2:
         return ""
@@ -83,7 +89,7 @@ def _first_words(prompt: Sequence[Part]) -> str:
     return shown
 
 
-def _conversation(found: Sequence[ExportEntry]) -> Iterator[str]:
+def _conversation(found: Sequence[Entry]) -> Iterator[str]:
     number = 0
     for entry in found:
         if entry.kind == "user":
@@ -102,7 +108,7 @@ def _conversation(found: Sequence[ExportEntry]) -> Iterator[str]:
         yield "</section>\n"
 
 
-def _step(entry: ExportEntry) -> str:
+def _step(entry: Entry) -> str:
     classes = f"step {entry.kind}"
     if entry.failed:
         classes += " failed"
@@ -123,7 +129,7 @@ def _step(entry: ExportEntry) -> str:
     return f"<details {attributes}>{inner}</details>\n"
 
 
-def _parts(entry: ExportEntry) -> str:
+def _parts(entry: Entry) -> str:
     return "".join(map(_part, entry.parts))
 
 

@@ -3,29 +3,50 @@ places, where they continue."""
 
 import os
 import shlex
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
-from codex_py.app.export.forms import FORMS, without_keys, writer_for
-from codex_py.app.views.conversation import saved_conversation
-from codex_py.command_line.parser import OneOf, working_folder
-from codex_py.command_line.subcommand import command_parser, required
-from codex_py.commands.sessions.portable import export_portable, import_portable
-from codex_py.commands.sessions.sessions_command import named_session
-from codex_py.config.paths import codex_home, project_root
-from codex_py.errors import CodexError, UsageError
-from codex_py.filesystem.private import make_private, open_emptied, written_whole
-from codex_py.streams.standard import print_out, tell
+from codex_py.api.commands import (
+    CodexError,
+    Command,
+    OneOf,
+    UsageError,
+    flag,
+    frozen,
+    option,
+    print_out,
+    tell,
+    working_folder,
+)
+from codex_py.api.configuration import ConfigOptions, codex_home
+from codex_py.api.conversations import saved_conversation
+from codex_py.api.files import make_private, open_emptied, written_whole
+from codex_py.api.git import repository_root
+from codex_py.api.session_files import named_session
+from codex_py.extensions.export.forms import FORMS, without_keys, writer_for
+from codex_py.extensions.export.portable import export_portable, import_portable
 
 
-def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+@frozen
+class ExportOptions(ConfigOptions):
+    session: Annotated[str | None, option()] = None
+    last: Annotated[bool, flag("--last")] = False
+    format: Annotated[str | None, option("--format", type=OneOf(*FORMS))] = None
+    output: Annotated[str | None, option("-o", "--output")] = None
+    keep_keys: Annotated[bool, flag("--keep-keys")] = False
+    portable: Annotated[bool, flag("--portable")] = False
+
+
+@frozen
+class ImportOptions(ConfigOptions):
+    file: Annotated[str | None, option()] = None
+    cwd: Annotated[str, option("--cwd")] = "."
+
+
+def _export(options: ExportOptions, environment: Mapping[str, str]) -> int:
     """Write a conversation to a file or to standard output. Returns the exit code."""
-    parser = command_parser("session", "--last", "--portable", "--keep-keys")
-    parser.add_argument("--format", type=OneOf(*FORMS))
-    parser.add_argument("-o", "--output")
-    options = parser.parse_args(list(argv))
     path = None
     if options.output is not None:
         path = Path(options.output)
@@ -60,15 +81,14 @@ def _written(parts: Iterable[str], path: Path | None) -> int:
     return 0
 
 
-def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+def _import(options: ImportOptions, environment: Mapping[str, str]) -> int:
     """Put a portable session into the home. Returns the exit code."""
-    parser = command_parser("file")
-    parser.add_argument("--cwd", default=".")
-    options = parser.parse_args(list(argv))
-    source = required(options.file, "file: codex-py sessions import FILE")
+    if options.file is None:
+        raise UsageError("say which file: codex-py sessions import FILE")
+    source = Path(options.file).absolute()
     cwd = working_folder(options.cwd)
     home = codex_home(environment)
-    found = import_portable(Path(source).absolute(), cwd, home, environment)
+    found = import_portable(source, cwd, home, environment)
     if found.thread_id != found.exported_id:
         tell(f"Session {found.exported_id} is here already; this is a copy of it.")
     if found.patch:
@@ -77,7 +97,7 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         with _opened(patch) as file:
             file.write(found.patch.encode(errors="surrogateescape"))
         # The names in the patch are relative to the root of the repository.
-        root = project_root(cwd, (".git",)) or cwd
+        root = repository_root(cwd) or cwd
         command = shlex.join(["codex-py", "apply", "-C", str(root), str(patch)])
         tell(f"It brought changes of files. To apply them: {command}")
     return print_out(f"Imported session {found.thread_id}.\n")
@@ -98,3 +118,7 @@ def _opened(path: Path) -> Generator[BinaryIO]:
             yield file
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+
+export_command = Command(_export, options=ExportOptions)
+import_command = Command(_import, options=ImportOptions)

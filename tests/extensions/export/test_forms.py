@@ -1,7 +1,7 @@
 """The forms of an export, from thread items.
 
-Also tests `app/views/conversation.py`, `app/views/entries.py`, `app/export/markdown.py` and
-`app/export/page.py`.
+Also tests `app/views/conversation.py`, `app/views/entries.py`, `extensions/export/markdown.py` and
+`extensions/export/page.py`.
 """
 
 import json
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.export.forms import writer_for
 from codex_py.app.views.conversation import Conversation
 from codex_py.app.views.fences import closed, fenced
 from codex_py.errors import UsageError
+from codex_py.extensions.export.forms import writer_for
 from codex_py.protocol import event_items
 from codex_py.protocol.stream import Usage
 

@@ -3,10 +3,16 @@
 import re
 from collections.abc import Iterator
 
-from codex_py.app.views.conversation import Conversation
-from codex_py.app.views.entries import Diff, ExportEntry, Part, entries
-from codex_py.app.views.fences import closed, fenced
-from codex_py.streams.terminal import on_one_line
+from codex_py.api.conversations import (
+    Conversation,
+    Diff,
+    Entry,
+    Part,
+    closed,
+    entries,
+    fenced,
+)
+from codex_py.api.streams import on_one_line
 
 _HEADINGS = {"user": "## User", "agent": "## Agent"}
 
@@ -29,7 +35,7 @@ def conversation(document: Conversation) -> Iterator[str]:
             yield f"\n{block}\n"
 
 
-def _blocks(entry: ExportEntry) -> Iterator[str]:
+def _blocks(entry: Entry) -> Iterator[str]:
     if entry.kind == "command":
         output = "".join(f"\n{part.text}" for part in entry.parts)
         yield fenced(f"$ {entry.title}{output}", "console")
@@ -49,7 +55,7 @@ def _quoted(text: str) -> str:
     return "\n".join(quoted)
 
 
-def _bold_heading(entry: ExportEntry) -> str:
+def _bold_heading(entry: Entry) -> str:
     note = f" ({entry.note})" if entry.note else ""
     return f"**{_escaped(entry.title)}**{note}"
 
