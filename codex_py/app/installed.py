@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.app.options import MakesFeature, SessionSetup
 from codex_py.config.check import KeyPath, dotted, problems
+from codex_py.config.config import Config
 from codex_py.config.declared.section import Section
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
@@ -21,6 +22,7 @@ from codex_py.registry import (
     REPORTS,
     REVIEW_FORMATS,
     REVIEWERS,
+    TABLES,
     EntryPoint,
     find,
     installed_names,
@@ -106,6 +108,12 @@ def _found(name: str) -> EntryPoint:
             text += f"; did you mean {near!r}?"
         raise ConfigError(text, key=("extensions", name))
     return point
+
+
+def tables_of_packages(config: Config) -> list[str]:
+    """List the tables of a configuration that installed packages claim."""
+    installed = installed_names(TABLES)
+    return [name for name in config.settings.claimed if name in installed]
 
 
 def require_extension(name: str, table: Mapping[str, Any]) -> None:

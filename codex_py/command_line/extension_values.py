@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 
 from codex_py.command_line.parser import OneOf
-from codex_py.registry import find, own_points
+from codex_py.registry import find, installed_names, own_points
 
 
 class OneOfExtensions(OneOf):
@@ -22,10 +22,12 @@ class OneOfExtensions(OneOf):
 
     @property
     def allowed(self) -> Sequence[str]:
-        """The values that are listed. Those of installed packages are accepted, but not listed."""
-        return [*self._values, *(point.name for point in own_points(self._group))]
+        """The values that messages and completion list, those of installed packages last."""
+        own = [point.name for point in own_points(self._group)]
+        return [*self._values, *own, *installed_names(self._group)]
 
     def __call__(self, value: str) -> str:
-        if value not in self._values and find(self._group, value) is not None:
+        # The metadata of packages, which takes 20 ms, is read only for a value that we do not have.
+        if value in self._values or find(self._group, value) is not None:
             return value
         return super().__call__(value)

@@ -47,13 +47,19 @@ def complete(
     cwd: Path | None = None,
     program_word: str = "codex-py",
     path: str = "",
+    python: str = sys.executable,
 ) -> list[str]:
-    """What the shell offers for the last word. `path`: folders that come first on `PATH`."""
+    """What the shell offers for the last word.
+
+    Args:
+        path: folders that come first on `PATH`.
+        python: the Python that has the program.
+    """
     assert run_completion([shell], {}) == 0
     (folder / "script").write_text(capfd.readouterr().out, encoding="utf-8")
     program = folder / "codex-py"
     program.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -m codex_py "$@"\n', encoding="utf-8"
+        f'#!/bin/sh\nexec "{python}" -m codex_py "$@"\n', encoding="utf-8"
     )
     program.chmod(0o755)
     before, _, current = f"{program_word} {words}".rpartition(" ")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from codex_py.app.installed import require_extension
+from codex_py.app.installed import require_extension, tables_of_packages
 from codex_py.app.model import configured_provider, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
@@ -215,13 +215,9 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> CheckResult:
 
 
 def _extensions(config: Config) -> CheckResult:
-    tables = config.settings.extensions
-    if not tables:
-        return CheckResult("ok", "none is configured")
-
-    details: dict[str, str] = {}
+    details = {f"[{name}]": "loaded" for name in tables_of_packages(config)}
     problems: list[str] = []
-    for name, table in tables.items():
+    for name, table in config.settings.extensions.items():
         try:
             require_extension(name, table)
         except ConfigError as error:
@@ -231,6 +227,8 @@ def _extensions(config: Config) -> CheckResult:
             details[name] = "loaded"
     if problems:
         return CheckResult("fail", "no session starts", "\n".join(problems), details)
+    if not details:
+        return CheckResult("ok", "none is configured")
     return CheckResult("ok", f"{len(details)} loaded", details=details)
 
 
