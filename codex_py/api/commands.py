@@ -14,7 +14,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from codex_py.command_line.parser import OneOf, flag, option, suggestion, working_folder
+from codex_py.command_line.parser import (
+    OneOf,
+    count,
+    flag,
+    not_empty,
+    option,
+    suggestion,
+    working_folder,
+)
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import print_json, print_out, print_table, tell
@@ -25,8 +33,10 @@ __all__ = [
     "ExitCode",
     "OneOf",
     "UsageError",
+    "count",
     "flag",
     "frozen",
+    "not_empty",
     "option",
     "print_json",
     "print_out",

@@ -8,7 +8,8 @@ The package names each table in its `pyproject.toml`:
 The value is a subclass of `ClaimedTable` that declares the keys of `[shout]`. They are checked as
 those of the program are: a wrong value stops the start, an unknown key is told. The table may make a
 feature of each session. Its `check` sees all layers of the configuration, where the values of weaker
-layers may count as well. `seconds_of_key` reads a time such as `30m`.
+layers may count as well. `seconds_of_key` reads a time such as `30m`. A command gets the table of a
+`Config` by `ShoutTable.of(config)`.
 
 The class is imported when a file has the table, and by nothing else. A key
 of the program itself cannot be replaced. The module begins with `from __future__ import annotations`.

@@ -8,11 +8,25 @@ The package names each wire in its `pyproject.toml`:
 It is used where a provider of the configuration has `wire_api = "plain"`. The value is called with
 the keywords `deltas`, `maker` and `profile`, as the constructor of `ProfiledWire` is, and returns a
 `Wire`. A wire does no I/O: it makes the body of a request, and decodes the answer. The history is
-items of the Responses API.
+items of the Responses API, as JSON in UTF-8.
+
+A `Dialogue` reads the history for wires that group it in another way. It is a sequence of
+`DialogueTurn`s: an `InputMessage` to the model, or a `ModelTurn` with the blocks that the model wrote
+and with one result for each call. `function_specs` are the tools for a server that knows functions
+alone.
 """
 
 from codex_py.errors import ModelError, StreamError
-from codex_py.model.dialogue import Dialogue
+from codex_py.model.dialogue import (
+    Dialogue,
+    DialogueCall,
+    DialogueResult,
+    DialogueText,
+    InputMessage,
+    ModelTurn,
+)
+from codex_py.model.dialogue import Turn as DialogueTurn
+from codex_py.model.freeform import function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.items import (
     FunctionCall,
@@ -39,10 +53,16 @@ __all__ = [
     "Completed",
     "Decoder",
     "Dialogue",
+    "DialogueCall",
+    "DialogueResult",
+    "DialogueText",
+    "DialogueTurn",
     "FunctionCall",
     "FunctionCallOutput",
+    "InputMessage",
     "Message",
     "ModelError",
+    "ModelTurn",
     "OutputItemAdded",
     "OutputItemDone",
     "OutputTextDelta",
@@ -55,5 +75,6 @@ __all__ = [
     "Usage",
     "Wire",
     "encode_json",
+    "function_specs",
     "user_prompt",
 ]

@@ -5,7 +5,6 @@ Tests `api/wires.py`.
 
 import asyncio
 import json
-import re
 import socket
 import sys
 from pathlib import Path
@@ -19,20 +18,17 @@ from codex_py import (
     load_config,
     open_session,
 )
-from tests.support.packages import install_package
+from tests.support.packages import (
+    EXAMPLE,
+    install_package,
+    shown_block,
+    shown_points,
+)
 from tests.support.program import Workplace, environment
 from tests.support.tcp_server import Handler, tcp_server
 
-ROOT = Path(__file__).parents[2]
-DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
 GROUP = "codex_py.wires"
-
-
-def block(text: str) -> str:
-    """The code block of the documentation that has this text."""
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if text in each)
-    return found
+WIRE = (EXAMPLE / "codex_py_ledger/wire.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -44,14 +40,12 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(packages: Path, module: str) -> None:
-    lines = block('[project.entry-points."codex_py.wires"]').splitlines()[1:]
-    points = dict(line.replace('"', "").split(" = ") for line in lines)
-    install_package(packages, "codex_py_plain", module, {GROUP: points})
+    install_package(packages, "codex_py_plain", module, {GROUP: shown_points(GROUP)})
 
 
 def turn(place: Workplace, address: str, wire: str = "plain") -> TurnResult:
     """Run a turn with a provider that speaks this wire."""
-    table = block("[model_providers.mine]")
+    table = shown_block("[model_providers.mine]")
     table = table.replace("http://127.0.0.1:8000", address)
     table = table.replace('"plain"', f'"{wire}"')
     text = f'model = "m"\nmodel_provider = "mine"\n{table}stream_max_retries = 0\n'
@@ -84,18 +78,21 @@ def answers(*events: str) -> Handler:
 def test_a_provider_speaks_the_wire_of_a_package(
     place: Workplace, packages: Path
 ) -> None:
-    install(packages, block("class PlainWire"))
-    with tcp_server(answers('{"text": "it"}')) as (address, requests):
+    install(packages, WIRE)
+    answer = answers('{"text": "it"}', '{"tokens": [3, 1]}')
+    with tcp_server(answer) as (address, requests):
         assert turn(place, address).last_message == "it"
     head, _, body = requests[0].partition(b"\r\n\r\n")
-    assert head.startswith(b"POST /complete ")
-    assert json.loads(body) == {"model": "m", "prompt": "say it"}
+    assert head.startswith(b"POST /plain ")
+    request = json.loads(body)
+    assert request["model"] == "m"
+    assert request["messages"][-1] == {"role": "user", "text": "say it"}
 
 
 def test_a_stream_that_ends_early_fails_the_turn(
     place: Workplace, packages: Path
 ) -> None:
-    install(packages, block("class PlainWire"))
+    install(packages, WIRE)
     with tcp_server(answers()) as (address, _):
         error = turn(place, address).error
     assert error is not None
@@ -130,7 +127,7 @@ def test_a_wire_that_cannot_be_used_is_named(
 
 
 def test_its_module_is_not_imported_by_others(place: Workplace, packages: Path) -> None:
-    install(packages, block("class PlainWire"))
+    install(packages, WIRE)
     with tcp_server(answers("{}")) as (address, _):
         turn(place, address, wire="chat")
     assert "codex_py_plain" not in sys.modules

@@ -4,7 +4,6 @@ Tests `api/reports.py`, `api/reviews.py` and `app/installed.py`.
 """
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,17 +14,15 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_message
 from tests.support.git import git
-from tests.support.packages import install_package
+from tests.support.packages import (
+    PROGRAM,
+    install_package,
+    shown_block,
+    shown_points,
+)
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
-DOC = (Path(__file__).parents[2] / "docs/extensions.md").read_text(encoding="utf-8")
-PROGRAM = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-from codex_py.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
 SILENT: list[Any] = [ev_completed()]
 DONE = [*ev_message("done"), ev_completed()]
 FINDING = {
@@ -49,19 +46,13 @@ Done: TypeAlias = "subprocess.CompletedProcess[bytes]"
 Run: TypeAlias = Callable[..., Done]
 
 
-def block(text: str) -> str:
-    """The code block of the documentation that has this text."""
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if text in each)
-    return found
-
-
 def install(packages: Path, group: str, text: str) -> None:
     """Install the package whose entry points and whose module with this text are shown."""
-    (line,) = block(f'"codex_py.{group}"').splitlines()[1:]
-    name, value = line.replace('"', "").split(" = ")
-    module = value.partition(":")[0]
-    install_package(packages, module, block(text), {f"codex_py.{group}": {name: value}})
+    points = shown_points(f"codex_py.{group}")
+    (value,) = points.values()
+    module, _, _ = value.partition(":")
+    shown = shown_block(text)
+    install_package(packages, module, shown, {f"codex_py.{group}": points})
 
 
 @pytest.fixture

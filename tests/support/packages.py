@@ -11,7 +11,10 @@ from pathlib import Path
 
 from tests.support.program import Workplace, environment
 
-DOC = Path(__file__).parents[2] / "docs/extensions.md"
+ROOT = Path(__file__).parents[2]
+DOC = ROOT / "docs/extensions.md"
+EXAMPLE = ROOT / "examples/ledger"
+"""The package of the first chapter."""
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -37,9 +40,9 @@ def run_with(
 
 
 def shown_block(text: str) -> str:
-    """The code block of the documentation that has this text."""
-    page = DOC.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    """The code block that has this text, in the chapters behind the table of all doors."""
+    _, _, chapters = DOC.read_text(encoding="utf-8").partition("\n## All doors\n")
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", chapters, re.MULTILINE | re.DOTALL)
     (found,) = (each for each in blocks if text in each)
     return found
 

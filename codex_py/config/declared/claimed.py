@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from codex_py.config.declared.section import Key, Section
 from codex_py.errors import nearest
@@ -28,6 +28,14 @@ class ClaimedTable(Section):
     start."""
     place: ClassVar[Place] = Place.OUTERMOST
     """The place of the feature among the others."""
+
+    @classmethod
+    def of(cls, config: Any) -> Self:
+        """Return the table in a `Config`. If no file has it, its keys have their defaults."""
+        for table in config.settings.claimed.values():
+            if isinstance(table, cls):
+                return table
+        return cls({})
 
     @classmethod
     def check(cls, layers: Any) -> None:

@@ -1,0 +1,1 @@
+"""A ledger of what the turns of `codex-py` have called."""
