@@ -5,8 +5,10 @@ Part of the composition root.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -14,7 +16,7 @@ from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.config.mcp_logins import StoredLogins
 from codex_py.errors import CodexError
-from codex_py.mcp.callback import PATH, LoginAnswers, LoginScreen
+from codex_py.http.login_answers import LoginAnswers, LoginScreen
 from codex_py.mcp.settings import MakeAuth
 
 AuthStatus: TypeAlias = Literal[
@@ -24,6 +26,7 @@ AuthStatus: TypeAlias = Literal[
 login."""
 
 _PROBE_TIMEOUT_S = 5.0
+_PATH: Final = "/callback"
 
 
 def login_store(config: Config, name: str) -> StoredLogins | None:
@@ -101,9 +104,10 @@ async def log_in(
         )
     from codex_py.mcp.oauth import LoginFlow  # 500 ms
 
-    answers = LoginAnswers(screen)
     configured_port = config.settings.mcp_oauth_callback_port
     configured_url = config.settings.mcp_oauth_callback_url
+    # What leads from the configured address to this machine may pass its name on.
+    answers = LoginAnswers(screen, _PATH, _hosts(configured_url))
     try:
         async with (
             asyncio.timeout(timeout_s),
@@ -113,7 +117,7 @@ async def log_in(
                 server=name,
                 url=server.url,
                 headers=headers,
-                redirect_uri=configured_url or f"http://127.0.0.1:{port}{PATH}",
+                redirect_uri=configured_url or f"http://127.0.0.1:{port}{_PATH}",
                 client_id=server.oauth_client_id,
                 scopes=tuple(scopes) or server.scopes,
                 resource=server.oauth_resource,
@@ -131,6 +135,15 @@ async def log_in(
         ) from error
     with store.locked():
         store.write(login.model_dump_json())
+
+
+def _hosts(url: str | None) -> list[str]:
+    """The host of an address; none if there is no address, or it is none."""
+    with suppress(ValueError):
+        host = urlsplit(url or "").hostname
+        if host:
+            return [host]
+    return []
 
 
 async def auth_statuses(

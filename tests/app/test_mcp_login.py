@@ -1,4 +1,4 @@
-"""Also tests `app/features/mcp.py`, `mcp/callback.py`, `mcp/login.py` and `mcp/oauth.py`."""
+"""Also tests `app/features/mcp.py`, `mcp/login.py` and `mcp/oauth.py`."""
 
 import asyncio
 import json

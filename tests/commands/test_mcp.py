@@ -1,6 +1,6 @@
 """What is printed on standard output is what Codex 0.169 prints, but for the name of the program.
 
-Tests `commands/mcp/listing.py`, `commands/mcp/login.py` and
+Tests `app/login_screen.py`, `commands/mcp/listing.py`, `commands/mcp/login.py` and
 `commands/mcp/mcp_command.py`.
 """
 
