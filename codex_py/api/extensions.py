@@ -8,7 +8,7 @@ The package names each feature in its `pyproject.toml`:
 The value is called with the table `[extensions.shout]` of the user's configuration, and returns a
 `Feature`. Instead of a function, it may be a subclass of `Section` that declares the keys of the
 table: then they are checked as those of the program are, and its method `feature(setup)` makes
-the feature from the `SessionSetup`. A module with such a class begins with `from __future__ import annotations`.
+the feature from the `SessionSetup`.
 """
 
 from codex_py.app.options import SessionSetup

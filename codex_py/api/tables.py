@@ -11,8 +11,8 @@ feature of each session. Its `check` sees all layers of the configuration, where
 layers may count as well. `seconds_of_key` reads a time such as `30m`. A command gets the table of a
 `Config` by `ShoutTable.of(config)`.
 
-The class is imported when a file has the table, and by nothing else. A key
-of the program itself cannot be replaced. The module begins with `from __future__ import annotations`.
+The class is imported when a file has the table, and by nothing else. A key of the program itself
+cannot be replaced.
 """
 
 from codex_py.app.options import SessionSetup

@@ -1,6 +1,6 @@
 """A model server to try the package with, without a key: `python plain_server.py 8000`.
 
-It runs the prompt as a command, and answers with the output.
+It runs the prompt as a command, and answers with the output. To `say hello` it answers at once.
 """
 
 import json
@@ -14,6 +14,8 @@ def answer(messages: list[dict[str, Any]]) -> dict[str, Any]:
     if "result" in last:
         _, _, output = last["result"]["text"].partition("Output:\n")
         return {"text": output.strip()}
+    if last["text"].startswith("say "):
+        return {"text": last["text"].removeprefix("say ")}
     arguments = json.dumps({"cmd": last["text"]})
     call = {"id": f"call_{len(messages)}", "name": "exec_command"}
     return {"call": {**call, "arguments": arguments}}

@@ -25,7 +25,7 @@ from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.protocol.extension import Extension, NewChild, Thread
 from codex_py.testing import ev_completed, ev_message
-from tests.support.packages import install_package
+from tests.support.packages import install_package, shown_block
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
@@ -313,7 +313,7 @@ def test_nothing_is_looked_up_that_is_not_named(place: Workplace) -> None:
 
 def with_keys(packages: Path) -> None:
     """Install the package whose entry point declares its keys."""
-    module = block("from __future__ import annotations")
+    module = shown_block("class Settings(Section)")
     install(packages, module.replace("class Settings", "class feature"))
 
 

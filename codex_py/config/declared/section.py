@@ -7,7 +7,7 @@ The annotation is the type of the value (see `kinds`); the call has the descript
 other properties. The check of files, the JSON Schema, the reference and the typed access of the
 program all use these declarations.
 
-Modules with declarations have `from __future__ import annotations`, because evaluating all
+Our modules with declarations have `from __future__ import annotations`, because evaluating all
 annotations would take half of their loading time, and a run needs a tenth of them.
 """
 
@@ -71,8 +71,9 @@ class Key:
 
         For `str | None` it is `str`, because None only means that the key is not set.
         """
-        text: str = self.owner.__annotations__[self.attribute]
-        annotation = _evaluated(text, self.owner.__module__)
+        annotation: Any = self.owner.__annotations__[self.attribute]
+        if isinstance(annotation, str):
+            annotation = _evaluated(annotation, self.owner.__module__)
         if self.name == REST:
             annotation = get_args(annotation)[1]
         options = alternatives(annotation)
@@ -108,7 +109,7 @@ class Key:
 
 @cache
 def _evaluated(annotation: str, module: str) -> Kind:
-    """Evaluate the text of an annotation in a module of ours."""
+    """Evaluate the text of an annotation in its module."""
     return eval(annotation, vars(sys.modules[module]))
 
 

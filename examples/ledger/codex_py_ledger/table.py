@@ -1,7 +1,5 @@
 """The table `[ledger]` of config.toml, which turns the ledger on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from codex_py.api.tables import ClaimedTable, Feature, Limit, SessionSetup, key
