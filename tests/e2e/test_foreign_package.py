@@ -315,7 +315,7 @@ def test_the_terminal_has_its_slash_command(place: Workplace, python: Path) -> N
             program.wait_for("show how much this session has called")
             program.type("ger ")
             program.press("enter")
-            program.wait_for("1 calls in 1 turns of this session")
+            program.wait_for("This session: 1 calls, 1 turns")
 
 
 @contextmanager

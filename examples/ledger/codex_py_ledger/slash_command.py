@@ -10,7 +10,7 @@ async def run(terminal: Terminal, argument: str) -> None:
     file = LedgerTable.of(terminal.config).path(terminal.config.home)
     turns = [each for each in read(file) if each.session == conversation.thread_id]
     calls = sum(turn.total for turn in turns)
-    terminal.show(f"{calls} calls in {len(turns)} turns of this session")
+    terminal.show(f"This session: {calls} calls, {len(turns)} turns")
 
 
 command = SlashCommand(run, "show how much this session has called")
