@@ -56,10 +56,17 @@ class Options:
     def __hash__(self) -> int:
         return id(self)
 
-    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> int | None:  # noqa: ARG002 - for subclasses
-        """Check the options with the rest of the command line, or take the place of the command.
+    def check(self, arguments: Arguments) -> None:
+        """Check the options with the rest of the command line, which is parsed.
 
-        It is called before the configuration is read.
+        The options of all extensions are checked before the `run` of any is called.
+        """
+
+    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> int | None:  # noqa: ARG002 - for subclasses
+        """Take the place of the command, or take what a later part needs of the environment.
+
+        It is called before the configuration is read. If one extension takes the place of the
+        command, those after it are not called.
 
         Args:
             environment: the variables of the program, with all of its secrets.

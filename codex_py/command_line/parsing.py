@@ -52,6 +52,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     _check_best_of(arguments)
     for each in arguments.of_extensions:
         _require_taken(each, arguments.command)
+        each.check(arguments)
     return arguments
 
 

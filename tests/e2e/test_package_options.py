@@ -146,3 +146,40 @@ def test_help_and_completion_name_the_option(packages: Path, run: Run) -> None:
     assert text.endswith(f"{heading}  --most-words  codex-py-words\n")
     words = run("completion", "--candidates", "--", "exec", "--most").stdout
     assert words.split() == [b"--most-words"]
+
+
+IN_PLACE = """
+from typing import Annotated
+from codex_py.api.options import Options, UsageError, flag, option
+
+class PlaceOptions(Options):
+    in_place: Annotated[bool, flag("--in-place")] = False
+
+    def run(self, arguments, environment):
+        print("in place of", arguments.command)
+        return 5
+
+class WordsOptions(Options):
+    most_words: Annotated[int, option("--most-words", type=int)] = 0
+
+    def check(self, arguments):
+        if self.most_words < 1:
+            raise UsageError(f"a number from 1, not {self.most_words}")
+"""
+
+
+def test_options_may_take_the_place_of_the_command_once_all_are_checked(
+    packages: Path, run: Run
+) -> None:
+    options = ("PlaceOptions", "WordsOptions")
+    names = ("in-place", "most-words")
+    points = {
+        name: f"codex_py_words:{kind}"
+        for name, kind in zip(names, options, strict=True)
+    }
+    install_package(packages, "codex_py_words", IN_PLACE, {GROUP: points})
+    done = run(*EXEC, "--in-place", "--most-words", "1", "go")
+    assert (done.returncode, done.stdout) == (5, b"in place of exec\n"), done.stderr
+    wrong = run(*EXEC, "--in-place", "--most-words", "0", "go")
+    assert (wrong.returncode, wrong.stdout) == (2, b"")
+    assert wrong.stderr == b"Error: a number from 1, not 0\n"

@@ -12,7 +12,7 @@ class ReviewerOptions(Options):
 
     approve_for_me: Annotated[bool, flag("--approve-for-me")] = False
 
-    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> None:  # noqa: ARG002 - of the base class
+    def check(self, arguments: Arguments) -> None:
         if arguments.bypass:
             raise UsageError("--approve-for-me excludes --yolo: one decides")
 

@@ -1,6 +1,5 @@
 """`--record` and `--replay`: keeps the exchange with the model on a tape, or answers from one."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ class ReplayOptions(Options):
 
     replay: Annotated[str, option("--replay")] = ""
 
-    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> None:  # noqa: ARG002 - of the base class
+    def check(self, arguments: Arguments) -> None:
         if any(isinstance(each, RecordOptions) for each in arguments.of_extensions):
             raise UsageError(
                 "--record and --replay exclude each other: a replay asks no model"

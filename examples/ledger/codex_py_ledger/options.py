@@ -12,7 +12,7 @@ from codex_py.api.options import Arguments, Options, UsageError, count, option
 class LedgerOptions(Options):
     max_calls: Annotated[int | None, option("--max-calls", type=count)] = None
 
-    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> None:
+    def check(self, arguments: Arguments) -> None:
         if self.max_calls == 0:
             raise UsageError("--max-calls takes a number from 1")
 
