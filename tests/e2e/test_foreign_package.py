@@ -145,6 +145,8 @@ def test_a_turn_without_calls_may_fail_the_run(
         configure(place, server)
         done = run(*EXEC, "--fail-on", "idle", "go")
     assert done.returncode == code, done.stderr
+    is_told = b"The turn called no tool, so the run fails." in done.stdout
+    assert is_told == (code != 0)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ class Ledger:
             self._failed = 0
             try:
                 yield
+                if self._is_too_idle():
+                    thread.warn("The turn called no tool, so the run fails.")
             finally:
                 # Also after an error and after Ctrl-C.
                 self._write(thread)
@@ -72,9 +74,12 @@ class Ledger:
     def _facts(self) -> Mapping[str, Any]:
         """Return fields for the last event of the turn, which `exec --json` prints."""
         facts: dict[str, Any] = {"ledger": dict(self._calls)}
-        if self._fails_if_idle and not self._calls:
+        if self._is_too_idle():
             facts["exit_code"] = ExitCode.GATE
         return facts
+
+    def _is_too_idle(self) -> bool:
+        return self._fails_if_idle and not self._calls
 
     def _write(self, thread: Thread) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
