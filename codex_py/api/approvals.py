@@ -1,9 +1,13 @@
 """Approvals that an extension decides: what `Extension.wrap_approver` takes and returns.
 
 A reviewer is an entry point of `codex_py.reviewers`, named as the value of `approvals_reviewer` that
-asks for it. The configuration takes the values of Codex alone, so this is for folders of
-`codex_py/extensions`; a package wraps the approver in its feature. The value is called with the
-`SessionSetup`, and returns a `Feature` whose `wrap_approver` takes the place of the user.
+asks for it:
+
+    [project.entry-points."codex_py.reviewers"]
+    two_persons = "codex_py_two_persons:reviewer"
+
+The value is called with the `SessionSetup`, and returns a `Feature` whose `wrap_approver` takes the place
+of the user. A project cannot choose a reviewer, and an administrator may name those that are allowed.
 
 An approver may answer with a decision alone, which `as_review` makes a `Review`. `approval_data` gives
 an approval policy in the form of `config.toml`.

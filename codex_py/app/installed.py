@@ -12,6 +12,7 @@ from codex_py.app.options import MakesFeature, SessionSetup
 from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.config import Config
 from codex_py.config.declared.section import Section
+from codex_py.config.reviewers import reviewer_point
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
 from codex_py.protocol.events import EventSink
@@ -21,7 +22,6 @@ from codex_py.registry import (
     EXTENSIONS,
     REPORTS,
     REVIEW_FORMATS,
-    REVIEWERS,
     TABLES,
     EntryPoint,
     find,
@@ -47,8 +47,8 @@ def features_of_extensions(setup: SessionSetup) -> Mapping[Place, list[Feature]]
         _add(features, options, setup, ())
     for name, claimed in settings.claimed.items():
         _add(features, claimed, setup, (name,))
-    reviewer = settings.approvals_reviewer
-    if reviewer is not None and reviewer != "user":
+    reviewer = reviewer_point(settings.approvals_reviewer)
+    if reviewer is not None:
         features[Place.BEHIND_HOOKS].insert(0, _reviewer(reviewer, setup))
     for name, table in settings.extensions.items():
         made, place = _of_table(name, table)
@@ -88,14 +88,15 @@ def _guarded(feature: Feature, name: str, key: KeyPath, module: str) -> Feature:
     return GuardedFeature(feature, name, key)
 
 
-def _reviewer(name: str, setup: SessionSetup) -> Feature:
+def _reviewer(point: EntryPoint, setup: SessionSetup) -> Feature:
     """Make the feature that decides approvals in place of the user."""
     key = ("approvals_reviewer",)
-    point = find(REVIEWERS, name)
-    if point is None:
-        raise ConfigError(f"no extension has a reviewer {name!r}", key=key)
-    feature: Feature = load(point, "reviewer", key)(setup)
-    return _guarded(feature, f"the reviewer {name!r} ({point.value})", key, point.value)
+    make = load(point, "reviewer", key)
+    with _failures_named(point, "reviewer", key):
+        feature: Any = make(setup)
+    _require_callable(feature, point, "reviewer", key)
+    name = f"the reviewer {point.name!r} ({point.value})"
+    return _guarded(feature, name, key, point.value)
 
 
 def _found(name: str) -> EntryPoint:
@@ -137,10 +138,10 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[Any, Place]:
     if isinstance(make, type) and issubclass(make, Section):
         _require_valid(make, table, key)
         place = getattr(make, "place", place)
-    with _failures_named(point, key):
+    with _failures_named(point, "extension", key):
         made = make(table)
     if not isinstance(made, Section):
-        _require_callable(made, point, key)
+        _require_callable(made, point, "extension", key)
     return made, place
 
 
@@ -150,26 +151,28 @@ def _feature_of_table(name: str, made: Any, setup: SessionSetup) -> Feature:
     key = ("extensions", name)
     feature: Any = made
     if isinstance(made, Section):
-        with _failures_named(point, key):
+        with _failures_named(point, "extension", key):
             feature = cast("Any", made).feature(setup)
-        _require_callable(feature, point, key)
+        _require_callable(feature, point, "extension", key)
     return GuardedFeature(
         cast("Feature", feature), f"the extension {name!r} ({point.value})", key
     )
 
 
 @contextmanager
-def _failures_named(point: EntryPoint, key: KeyPath) -> Generator[None]:
-    """Turn a failure of an extension into a `ConfigError` that names it."""
+def _failures_named(point: EntryPoint, what: str, key: KeyPath) -> Generator[None]:
+    """Turn a failure of an extension into a `ConfigError` that names it. `what`: its kind."""
     try:
         yield
     except CodexError as error:
-        raise unusable(point, "extension", str(error), key) from error
+        raise unusable(point, what, str(error), key) from error
     except Exception as error:
-        raise unusable(point, "extension", repr(error), key) from error
+        raise unusable(point, what, repr(error), key) from error
 
 
-def _require_callable(feature: object, point: EntryPoint, key: KeyPath) -> None:
+def _require_callable(
+    feature: object, point: EntryPoint, what: str, key: KeyPath
+) -> None:
     """Raise a `ConfigError` unless a feature can be called with a session."""
     if callable(feature):
         return
@@ -177,7 +180,7 @@ def _require_callable(feature: object, point: EntryPoint, key: KeyPath) -> None:
         f"its entry point returned {type(feature).__name__}, not a feature, which is a function"
         " that takes the session and returns an `Extension`"
     )
-    raise unusable(point, "extension", reason, key)
+    raise unusable(point, what, reason, key)
 
 
 def _require_valid(

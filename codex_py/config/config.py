@@ -29,6 +29,7 @@ from codex_py.config.permission_profiles import (
 from codex_py.config.plugins import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.requirements import Requirements, required
+from codex_py.config.reviewers import reviewer_point
 from codex_py.config.unenforced import accepted_lacks, unenforced
 from codex_py.errors import ConfigError
 from codex_py.filesystem.denials import denials_of
@@ -251,6 +252,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         values.get("mcp_servers", {}),
         lambda name: layers.where(("mcp_servers", name)),
     )
+    reviewer_point(settings.approvals_reviewer)
     for claimed in settings.claimed.values():
         claimed.check(layers)
     sandbox_mode, profile = chosen_permissions(layers)

@@ -50,7 +50,6 @@ def test_the_declaration_of_requirements_has_them_too():
         "allowed_sandbox_modes": get_args(SandboxMode),
         "allowed_approval_policies": tuple(ApprovalPolicy),
         "allowed_web_search_modes": get_args(kind_of(("web_search",))),
-        "allowed_approvals_reviewers": get_args(kind_of(("approvals_reviewer",))),
     }
     for name, choices in allowed.items():
         (element, _) = get_args(kind_of((name,), RequirementKeys))

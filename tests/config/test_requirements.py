@@ -3,6 +3,7 @@
 import os
 import pwd
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from codex_py.errors import ConfigError
 from codex_py.extensions.approval_review.table import AutoReview
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from tests.config.conftest import Place
+from tests.support.packages import install_package
 from tests.support.plugins import installed
 
 READ_ONLY = 'allowed_sandbox_modes = ["read-only"]\n'
@@ -454,3 +456,21 @@ def test_explain_shows_the_keys_of_the_requirements_themselves(place: Place) -> 
         f'allowed_sandbox_modes = ["read-only"]\n  from requirements config {path}:1'
     )
     assert f"{path}:3" in place.explain("permissions.filesystem.deny_read")
+
+
+def test_a_reviewer_of_a_package_must_be_named(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "packages"
+    points = {"codex_py.reviewers": {"scratch": "codex_py_scratch:reviewer"}}
+    install_package(packages, "codex_py_scratch", "", points)
+    monkeypatch.setattr(sys, "path", [str(packages), *sys.path])
+    asked = {"approvals_reviewer": "scratch"}
+    assert place.load(flags=asked).settings.approvals_reviewer == "scratch"
+    require(place, 'allowed_approvals_reviewers = ["auto_review"]')
+    config = place.load(flags=asked)
+    assert config.settings.approvals_reviewer == "auto_review"
+    assert "approvals_reviewer" in config.warnings[0]
+    require(place, 'allowed_approvals_reviewers = ["scratch"]')
+    assert place.load(flags=asked).warnings == ()
+    assert place.load().settings.approvals_reviewer == "scratch"

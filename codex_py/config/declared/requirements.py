@@ -114,9 +114,10 @@ class RequirementKeys(Section):
     allowed_web_search_modes: (
         tuple[Literal["disabled", "cached", "indexed", "live"], ...] | None
     ) = key("The kinds of web search that are allowed; `disabled` always is.")
-    allowed_approvals_reviewers: (
-        tuple[Literal["user", "auto_review", "guardian_subagent"], ...] | None
-    ) = key("The reviewers of approvals that may be chosen; the last two are the same.")
+    allowed_approvals_reviewers: tuple[str, ...] | None = key(
+        "The reviewers of approvals that may be chosen; `auto_review` and `guardian_subagent` are "
+        "the same."
+    )
     allowed_permission_profiles: Mapping[str, bool] = table(
         "Allow or forbid a profile, by its name. A profile without an entry is forbidden."
     )

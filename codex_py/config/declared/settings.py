@@ -234,11 +234,10 @@ class Settings(Section):
         "table `granular`."
     )
     # A project does not say who approves its calls.
-    approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] | None = (
-        key(
-            "The reviewer of calls that the policy asks about: `user`, or a model (`auto_review`).",
-            in_project=False,
-        )
+    approvals_reviewer: str | None = key(
+        "The reviewer of calls that the policy asks about: `user`, a model (`auto_review`, or "
+        "`guardian_subagent`, which is the same), or one of an installed package.",
+        in_project=False,
     )
     sandbox_mode: (
         Literal["read-only", "workspace-write", "danger-full-access"] | None

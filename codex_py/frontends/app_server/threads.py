@@ -296,7 +296,7 @@ class Threads:
             "cwd": str(config.cwd),
             "instructionSources": [],
             "approvalPolicy": approval_data(settings.approval_policy),
-            "approvalsReviewer": config.settings.approvals_reviewer or "user",
+            "approvalsReviewer": _reviewer(config.settings.approvals_reviewer),
             "sandbox": _sandbox_data(settings.sandbox_policy),
             "reasoningEffort": settings.reasoning_effort,
         }
@@ -369,6 +369,13 @@ def _goals(thread: AppThread) -> Goals:
     if goals is None:
         raise RpcError(INVALID_REQUEST, "goals are off: `features.goals`")
     return goals
+
+
+def _reviewer(setting: str | None) -> str:
+    """A reviewer as the protocol names it, which knows none of installed packages."""
+    if setting in {None, "user", "guardian_subagent"}:
+        return setting or "user"
+    return "auto_review"
 
 
 def _sandbox_data(policy: SandboxPolicy) -> Fields:
