@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from itertools import count
 from typing import Any, Final, Protocol, TypeAlias, cast
 
@@ -22,10 +23,14 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 OVERLOADED: Final = -32001
 
-_ID: Final = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
+_ID_VALUE: Final = rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,100}")'
+_HEAD_ID: Final = re.compile(rb"\s*\{[^{}\[\]]*" + _ID_VALUE + rb"\s*[,}]")
 """The id of a message that is too long, if the id stands before the params."""
+_TAIL_ID: Final = re.compile(rb",\s*" + _ID_VALUE + rb"\s*\}\s*\Z")
+"""The id of such a message, if the id is its last member."""
+_IS_ANSWER: Final = re.compile(rb'\s*\{[^{}\[\]]*"(?:result|error)"\s*:')
 _HEAD_BYTES: Final = 200
-"""The part of such a message in which its id is looked for."""
+"""The part of such a message in which its id is looked for, at the start and at the end."""
 _MAX_OPEN_REQUESTS: Final = 1_000
 """The number of open requests of a client. Each takes memory until it is answered."""
 _LIVE_UNREAD_BYTES: Final = 4 * 1024 * 1024
@@ -185,12 +190,33 @@ class JsonRpc:
         try:
             return await read_line(self._reader)
         except LongLine as long:
-            await skip_line(self._reader)
-            text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
-            found = _ID.match(long.start[:_HEAD_BYTES])
-            number = None if found is None else int(found[1])
-            self._refuse(number, INVALID_REQUEST, text)
+            rest = await skip_line(self._reader)
+            self._refuse_long(long.start, rest)
             return b"\n"
+
+    def _refuse_long(self, start: bytes, rest: bytes) -> None:
+        """Refuse a request that is too long. An answer that is too long becomes an error.
+
+        Args:
+            start: the part of the line that was read first.
+            rest: the end of the line.
+        """
+        text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
+        head = start[:_HEAD_BYTES]
+        found = _HEAD_ID.match(head)
+        if found is None:
+            end = start[-_HEAD_BYTES:] + rest
+            found = _TAIL_ID.search(end[-_HEAD_BYTES:])
+        number: RequestId = None
+        if found is not None:
+            # Zeros before a number, or bytes that are no UTF-8: then there is no id.
+            with suppress(ValueError):
+                number = decode_json(found[1])
+        if _IS_ANSWER.match(head):
+            failure = {"code": INVALID_REQUEST, "message": text}
+            self._take_answer(number, {"error": failure})
+        else:
+            self._refuse(number, INVALID_REQUEST, text)
 
     def _take(self, line: bytes, service: Service) -> None:
         """Take a message: begin to answer a request, or handle anything else."""

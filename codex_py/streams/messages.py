@@ -12,6 +12,7 @@ from codex_py.streams.standard import is_pipe
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """The limit for a line from a client or a server."""
+_TAIL_BYTES: Final = 200
 _FLUSH_TIMEOUT_S = 1.0
 """The time for the client to read the last messages."""
 
@@ -43,14 +44,16 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
         raise LongLine(start) from None
 
 
-async def skip_line(reader: asyncio.StreamReader) -> None:
-    """Skip the rest of a line."""
+async def skip_line(reader: asyncio.StreamReader) -> bytes:
+    """Skip the rest of a line. Returns at least its last 200 bytes, or all if it has fewer."""
+    before = b""
     while True:
         try:
-            await read_line(reader)
-        except LongLine:
+            last = await read_line(reader)
+        except LongLine as long:
+            before = long.start[-_TAIL_BYTES:]
             continue
-        return
+        return before + last
 
 
 @asynccontextmanager

@@ -159,6 +159,48 @@ async def test_a_wrong_line_costs_one_answer(
         ]
 
 
+_LONG = b"x" * (MAX_MESSAGE_BYTES + 10_000_000)
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (b'{"id": 3, "method": "m", "params": ["%s"]}' % _LONG, 3),
+        (b'{"id": -3, "method": "m", "params": ["%s"]}' % _LONG, -3),
+        (b'{"jsonrpc": "2.0", "id": "a-1", "params": ["%s"]}' % _LONG, "a-1"),
+        (b'{"method": "m", "params": {"id": 1, "x": "%s"}, "id": 4}' % _LONG, 4),
+        (b'{"params": {"x": "%s"}, "id": "a" }  ' % _LONG, "a"),
+        (b'{"method": "m", "params": {"x": "%s", "id": 4}}' % _LONG, None),
+        (b'{"id": 007, "params": {"x": "%s"}}' % _LONG, None),
+    ],
+    ids=["number", "negative", "text", "last", "last text", "inner", "zeros"],
+)
+@in_a_loop
+async def test_a_request_that_is_too_long_is_refused_by_its_id(
+    line: bytes, number: int | str | None
+) -> None:
+    async with connected() as client:
+        client.write(line, {"id": 7, "method": "echo", "params": 1})
+        refused = error(None, -32600, "a message of more than 32 MB was skipped")
+        assert await client.read() == refused | {"id": number}
+        assert await client.read() == {**VERSION, "id": 7, "result": 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b'{"id": 0, "result": {"text": "%s"}}', b'{"result": {"text": "%s"}, "id": 0}'],
+)
+@in_a_loop
+async def test_an_answer_that_is_too_long_ends_our_request(answer: bytes) -> None:
+    async with connected() as client:
+        client.write({"id": 7, "method": "ask"})
+        assert (await client.read())["id"] == 0
+        client.write(answer % _LONG)
+        assert await client.read() == error(
+            7, -32600, "a message of more than 32 MB was skipped"
+        )
+
+
 @in_a_loop
 async def test_a_request_that_waits_holds_up_no_other() -> None:
     async with connected({}) as client:

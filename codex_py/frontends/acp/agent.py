@@ -30,7 +30,13 @@ from codex_py.config.mcp import mcp_servers
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
 from codex_py.frontends.acp.questions import ClientCapabilities
-from codex_py.frontends.acp.session import AUTH_REQUIRED, EditorSession, rpc_error
+from codex_py.frontends.acp.session import (
+    AUTH_REQUIRED,
+    NOT_FOUND,
+    EditorSession,
+    rpc_error,
+)
+from codex_py.frontends.acp.unprompted import UnpromptedSessions
 from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.json_fields import as_object
 from codex_py.rollout.archive import delete
@@ -40,8 +46,6 @@ from codex_py.version import __version__
 
 _VERSION: Final = 1
 """The only version that is served; a client that cannot speak it leaves."""
-_NOT_FOUND: Final = -32002
-"""ACP's error code for a session that does not exist."""
 _PAGE: Final = 50
 """The number of sessions in one answer to `session/list`."""
 _CAPABILITIES: Final[Mapping[str, Any]] = {
@@ -99,6 +103,7 @@ class EditorAgent:
         self._arguments = arguments
         self._environment = environment
         self._home = codex_home(environment)
+        self._unprompted = UnpromptedSessions(self._home)
         self._client = ClientCapabilities()
         self._is_initialized = False
         self._sessions = ServedThreads[EditorSession]()
@@ -226,6 +231,7 @@ class EditorAgent:
         session = self._taken(session_id)
         if session is not None:
             await session.close()
+        await asyncio.to_thread(self._unprompted.remove, session_id)
         if is_thread_id(session_id):
             await asyncio.to_thread(delete, self._home, session_id.lower())
         return {}
@@ -247,7 +253,7 @@ class EditorAgent:
     def _session(self, session_id: str) -> EditorSession:
         session = self._sessions.get(session_id)
         if session is None:
-            raise RpcError(_NOT_FOUND, f"no session {session_id!r} is open")
+            raise RpcError(NOT_FOUND, f"no session {session_id!r} is open")
         return session
 
     async def _opened(self, request: _Opening, session_id: str | None) -> EditorSession:
@@ -268,6 +274,7 @@ class EditorAgent:
             options,
             self._environment,
             self._client,
+            self._unprompted,
             session_id or "",
         )
         try:
@@ -337,12 +344,20 @@ class EditorAgent:
         Raises:
             RpcError: there is no such session.
         """
-        if not is_thread_id(session_id) or find_session(self._home, session_id) is None:
-            raise RpcError(_NOT_FOUND, f"there is no session {session_id!r}")
+        if not self._exists(session_id):
+            raise RpcError(NOT_FOUND, f"there is no session {session_id!r}")
         session = self._taken(session_id)
         if session is not None:
             await session.close()
         return session
+
+    def _exists(self, session_id: str) -> bool:
+        """True if a session has a file, or was opened and never prompted. Blocks."""
+        if not is_thread_id(session_id):
+            return False
+        if session_id in self._unprompted:
+            return True
+        return find_session(self._home, session_id) is not None
 
     def _taken(self, session_id: str) -> EditorSession | None:
         """Take a session out of the open ones. Returns None if it is not open.

@@ -4,7 +4,7 @@ keeps in files."""
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -13,15 +13,26 @@ from acp import schema
 
 from codex_py.app.features.reviews import Reviews
 from codex_py.app.json_rpc import INVALID_PARAMS, RpcError
+from codex_py.app.patching import changes_since_commit
 from codex_py.app.review.change import change_to_review
 from codex_py.app.review.target import ReviewTarget, review_target
 from codex_py.app.session import Session
+from codex_py.app.user_programs import user_programs
+from codex_py.app.views.fences import fenced
+from codex_py.command_line.session_report import (
+    server_lines,
+    skill_lines,
+    status_rows,
+)
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import CustomPrompt, find_custom_prompts
+from codex_py.config.skills import find_skills
 from codex_py.instructions import instruction_text
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import objects
 from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.streams.plain_text import cut
+from codex_py.streams.terminal import aligned
 
 _OWN: Final[Mapping[str, tuple[str, str]]] = {
     "init": ("have AGENTS.md written", ""),
@@ -31,7 +42,17 @@ _OWN: Final[Mapping[str, tuple[str, str]]] = {
         "[--uncommitted | --base BRANCH | --commit SHA | WORDS]",
     ),
 }
-"""The built-in commands: what each does, and a hint at its argument."""
+"""The built-in commands for the model: what each does, and a hint at its argument."""
+_ANSWERED: Final[Mapping[str, tuple[str, str]]] = {
+    "status": ("show the settings and what was used", ""),
+    "help": ("list the commands", ""),
+    "mcp": ("show the MCP servers and their tools", "[verbose]"),
+    "skills": ("list the skills that a prompt can name", ""),
+    "diff": ("show what differs from the last commit", ""),
+}
+"""The built-in commands that are answered without the model, in the same form."""
+_DIFF_CHARACTERS: Final = 100_000
+"""The limit for an answer to `/diff`."""
 
 
 @frozen
@@ -142,22 +163,71 @@ class Commands:
             prompts[prompt.short_name or prompt.name] = prompt
         for prompt in found:
             prompts[prompt.name] = prompt
-        for name in _OWN:
+        for name in (*_OWN, *_ANSWERED):
             prompts.pop(name, None)
         self._prompts = prompts
 
     def update(self) -> dict[str, Any]:
         """The update of ACP that tells a client the commands."""
-        commands: list[dict[str, Any]] = []
-        for name, (description, hint) in _OWN.items():
-            commands.append(_command(name, description, hint))
-        for name, prompt in self._prompts.items():
-            description = prompt.description or "a prompt"
-            commands.append(_command(name, description, prompt.argument_hint))
+        commands = [_command(*described) for described in self._described()]
         return {
             "sessionUpdate": "available_commands_update",
             "availableCommands": commands,
         }
+
+    def _described(self) -> Iterator[tuple[str, str, str]]:
+        """All commands: the name, what it does, and a hint at its argument."""
+        for name, (description, hint) in {**_OWN, **_ANSWERED}.items():
+            yield name, description, hint
+        for name, prompt in self._prompts.items():
+            yield name, prompt.description or "a prompt", prompt.argument_hint
+
+    async def answer(self, prompt: EditorPrompt, session: Session) -> str | None:
+        """Answer a command that needs no model, in Markdown. None for any other prompt.
+
+        Raises:
+            CodexError: the command has no answer, or its argument is wrong.
+        """
+        name, argument = _command_of(prompt)
+        if name not in _ANSWERED:
+            return None
+        if argument and (name, argument) != ("mcp", "verbose"):
+            # A sentence that begins with a slash is for the model.
+            return None
+        match name:
+            case "status":
+                return _block(aligned(status_rows(session)))
+            case "help":
+                rows: list[tuple[str, str]] = []
+                for command, description, hint in self._described():
+                    rows.append((f"/{command} {hint}".rstrip(), description))
+                return _block(aligned(rows))
+            case "mcp":
+                verbose = bool(argument)
+                lines = server_lines(session, self._config, verbose=verbose)
+                if not lines:
+                    return "No MCP servers are configured."
+                return _block(lines)
+            case "skills":
+                return await asyncio.to_thread(self._skills)
+            case _:
+                return await asyncio.to_thread(self._diff)
+
+    def _skills(self) -> str:
+        by_name = find_skills(self._config, self._environment).by_name()
+        skills = [by_name[name][0] for name in sorted(by_name)]
+        return _block(skill_lines(skills))
+
+    def _diff(self) -> str:
+        config = self._config
+        programs = user_programs(config, self._environment)
+        diff = changes_since_commit(
+            config.cwd, programs, self._environment, config.files
+        )
+        if not diff:
+            return "Nothing has been changed since the last commit."
+        shown = cut(diff, _DIFF_CHARACTERS)
+        return fenced(shown.rstrip("\n"), "diff")
 
     async def expanded(self, prompt: EditorPrompt, session: Session) -> EditorPrompt:
         """Expand a slash command. Other text after a slash stays unchanged: it may be a path.
@@ -165,11 +235,9 @@ class Commands:
         Raises:
             CodexError: the arguments of the command cannot be used.
         """
-        if not prompt.said.lstrip().startswith("/"):
+        command, argument = _command_of(prompt)
+        if not command:
             return prompt
-        name, *rest = prompt.said.split(maxsplit=1)
-        command = name.removeprefix("/")
-        argument = "".join(rest).strip()
         found = self._prompts.get(command)
         if found is not None:
             text = found.filled(argument)
@@ -199,6 +267,18 @@ class Commands:
         reviews = session.feature(Reviews)
         assert reviews is not None
         return reviews.begin(target)
+
+
+def _command_of(prompt: EditorPrompt) -> tuple[str, str]:
+    """The command that a prompt names and its argument; both are empty if it names none."""
+    if not prompt.said.lstrip().startswith("/"):
+        return "", ""
+    name, *rest = prompt.said.split(maxsplit=1)
+    return name.removeprefix("/"), "".join(rest).strip()
+
+
+def _block(lines: Iterable[str]) -> str:
+    return fenced("\n".join([line.rstrip() for line in lines]))
 
 
 def _command(name: str, description: str, hint: str) -> dict[str, Any]:

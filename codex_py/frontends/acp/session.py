@@ -14,7 +14,7 @@ from codex_py.app.session import Session, TurnResult
 from codex_py.app.settings import configured_choices, model_of_provider
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
-from codex_py.errors import CodexError, ExitCode, UsageError
+from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.options import EditorOptions, models_of_provider
 from codex_py.frontends.acp.prompts import (
@@ -24,6 +24,7 @@ from codex_py.frontends.acp.prompts import (
     read_prompt,
 )
 from codex_py.frontends.acp.questions import ClientCapabilities, EditorQuestions
+from codex_py.frontends.acp.unprompted import UnpromptedSessions
 from codex_py.frontends.acp.updates import Update, Updates
 from codex_py.protocol import event_items, events
 from codex_py.protocol.ids import new_thread_id
@@ -32,6 +33,8 @@ from codex_py.streams.plain_text import cut
 
 AUTH_REQUIRED: Final = -32000
 """ACP's error code for a session that needs a login."""
+NOT_FOUND: Final = -32002
+"""ACP's error code for a session that does not exist."""
 _OUTPUT_INTERVAL_S: Final = 0.4
 """The time between two updates with live output."""
 _TITLE: Final = 80
@@ -43,6 +46,9 @@ def rpc_error(error: CodexError) -> RpcError:
     match error:
         case CodexError(exit_code=ExitCode.AUTHENTICATION):
             code = AUTH_REQUIRED
+        # Only a session that is not found is a mistake of usage.
+        case SessionError(exit_code=ExitCode.USAGE):
+            code = NOT_FOUND
         case UsageError():
             code = INVALID_PARAMS
         case _:
@@ -68,12 +74,14 @@ class EditorSession(ServedThread):
         options: SessionOptions,
         environment: Mapping[str, str],
         client: ClientCapabilities,
+        unprompted: UnpromptedSessions,
         known_as: str = "",
     ) -> None:
         super().__init__(options, environment)
         self.hold_notices()
         self.id = known_as
         self._rpc = rpc
+        self._unprompted = unprompted
         self._config = config
         prefix = new_thread_id()[-6:]
         self._updates = Updates(prefix, config.cwd, has_notices=client.has_notices)
@@ -97,6 +105,13 @@ class EditorSession(ServedThread):
         self._questions.session_id = self.id
         await asyncio.to_thread(self._commands.find)
         return session
+
+    async def close(self) -> None:
+        await super().close()
+        if self.options.new_id is not None:
+            await asyncio.to_thread(self._unprompted.add, self.id)
+        elif self.id:
+            await asyncio.to_thread(self._unprompted.remove, self.id)
 
     async def replay(self) -> None:
         """Send the whole conversation so far."""
@@ -171,8 +186,15 @@ class EditorSession(ServedThread):
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_OUTPUT_INTERVAL_S, self._show_output)
 
-    async def _turn(self, prompt: EditorPrompt) -> TurnResult:
-        """Run a turn, and close the calls that it leaves open."""
+    async def _turn(self, prompt: EditorPrompt) -> TurnResult | None:
+        """Run a turn, and close the calls that it leaves open.
+
+        Returns None for a command that was answered without the model.
+        """
+        answer = await self._commands.answer(prompt, self.session)
+        if answer is not None:
+            self._send([self._updates.answer(answer)])
+            return None
         try:
             prompt = await self._commands.expanded(prompt, self.session)
             self._choose_for_turn(prompt.model)
@@ -224,14 +246,17 @@ class EditorSession(ServedThread):
         self._rpc.notify("session/update", params, is_live=is_live)
 
 
-async def _stop_reason(turn: ServedTurn[TurnResult]) -> str:
+async def _stop_reason(turn: ServedTurn[TurnResult | None]) -> str:
     """Wait for the end of a turn, and return the stop reason of ACP.
 
     Raises:
         RpcError: the turn failed.
     """
+    error: CodexError | None = None
     try:
-        error = (await turn.ended()).error
+        result = await turn.ended()
+        if result is not None:
+            error = result.error
     except CodexError as failure:
         error = failure
     if error is None:

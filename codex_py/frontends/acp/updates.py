@@ -123,6 +123,10 @@ class Updates:
         for image in images:
             yield _chunk("user_message", "", message_id) | {"content": image}
 
+    def answer(self, text: str) -> Update:
+        """The update for a message that no model wrote."""
+        return _chunk("agent_message", text, self._fresh_id())
+
     def output(self) -> Iterator[Update]:
         """The updates for live output that has changed since the last time."""
         while self._unsent:

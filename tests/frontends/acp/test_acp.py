@@ -488,6 +488,41 @@ def test_an_open_session_without_a_prompt_is_opened_again_under_its_id(
     assert session in file.name
 
 
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_session_without_a_prompt_is_opened_in_a_later_process(
+    place: Workplace, method: str
+) -> None:
+    """`acpx sessions new` opens one, and `acpx` prompts it by another process."""
+    with ScriptedServer([DONE, DONE]) as server:
+        with editor_of(place, server) as client:
+            session = new_session(client, place)
+        with editor(place, *FREE) as again:
+            opens(again, method, session, place.cwd)
+            again.request("session/close", sessionId=session)
+            opens(again, method, session.upper(), place.cwd)
+            assert prompt(again, session.upper(), "First") == "end_turn"
+        with editor(place, *FREE) as third:
+            opens(third, "session/load", session, place.cwd)
+            assert third.said("user_message") == "First"
+    (file,) = place.rollouts()
+    assert session in file.name
+    assert list((place.home / "codex-py" / "unprompted").iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_session_that_does_not_exist_has_one_code(
+    place: Workplace, method: str
+) -> None:
+    with ScriptedServer([]) as server, editor_of(place, server) as client:
+        deleted = new_session(client, place)
+        client.request("session/delete", sessionId=deleted)
+        for session in (deleted, "01a22274-52d2-7000-8000-000000000000", "name", ""):
+            with pytest.raises(Refused, match="-32002"):
+                opens(client, method, session, place.cwd)
+            with pytest.raises(Refused, match="-32002"):
+                prompt(client, session)
+
+
 def test_an_open_session_is_found_by_its_id_in_capitals(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE]) as server, editor_of(place, server) as client:
         session = new_session(client, place)

@@ -1,8 +1,12 @@
-"""What a client puts into prompts, chooses for a session, and brings with it."""
+"""What a client puts into prompts, chooses for a session, and brings with it.
+
+Also tests `command_line/session_report.py`.
+"""
 
 import base64
 import json
 import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -152,6 +156,11 @@ def test_commands_are_offered_and_run(place: Workplace) -> None:
                 "init",
                 "compact",
                 "review",
+                "status",
+                "help",
+                "mcp",
+                "skills",
+                "diff",
                 "user:init",
                 "prompts:greet",
             }
@@ -166,6 +175,55 @@ def test_commands_are_offered_and_run(place: Workplace) -> None:
             assert "think" in {call["kind"] for call in client.calls().values()}
             with pytest.raises(Refused, match="git"):
                 prompt(client, session, "/review")
+            assert prompt(client, session) == "end_turn"
+
+
+def test_commands_about_the_session_are_answered_without_the_model(
+    place: Workplace,
+) -> None:
+    skill = place.home / "skills" / "greet" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(
+        "---\nname: greet\ndescription: Greets\n---\nHi\n", encoding="utf-8"
+    )
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        who = ["-c", "user.name=x", "-c", "user.email=x@y"]
+        subprocess.run(["git", *who, *command], cwd=place.cwd, check=True)
+    (place.cwd / "new.txt").write_text("hello\n", encoding="utf-8")
+    with ScriptedServer([DONE, DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+
+            def answer(command: str) -> str:
+                known = len(client.updates)
+                assert prompt(client, session, command) == "end_turn"
+                shown = client.updates[known:]
+                assert shown[-1]["sessionUpdate"] == "agent_message_chunk"
+                return shown[-1]["content"]["text"]
+
+            assert session in answer("/status")
+            assert "/mcp [verbose]" in answer("/help")
+            assert answer("/mcp") == "No MCP servers are configured."
+            assert "$greet  Greets" in answer("/skills")
+            assert "+hello" in answer("/diff")
+            assert server.requests == []
+            # With other words behind it, it is a sentence for the model.
+            prompt(client, session, "/status of what?")
+            assert last_prompt(server)[0]["text"] == "/status of what?"
+            assert client.of_kind("session_info_update")[0]["title"] == (
+                "/status of what?"
+            )
+            assert prompt(client, session) == "end_turn"
+
+
+def test_a_diff_outside_of_a_repository_is_refused(place: Workplace) -> None:
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        with editor(place, *FREE) as client:
+            session = new_session(client, place)
+            with pytest.raises(Refused, match="git repository"):
+                prompt(client, session, "/diff")
             assert prompt(client, session) == "end_turn"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,7 +11,11 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import ModelChoice, model_choice, selectable_models
 from codex_py.app.views.command_script import script_of
 from codex_py.app.views.cost import CostReport
-from codex_py.command_line.configuration import sandbox_summary
+from codex_py.command_line.session_report import (
+    server_lines,
+    skill_lines,
+    status_rows,
+)
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError, nearest
 from codex_py.frontends.tui.cells.layout import WHOLE, output
@@ -28,10 +32,9 @@ from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.event_items import CommandExecution
-from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.settings import Mode
 from codex_py.rollout.details import SessionUsage, UsageRow, read_session_usage
-from codex_py.streams.terminal import aligned, printable
+from codex_py.streams.terminal import printable
 from codex_py.streams.times import duration
 
 _OUTPUT_ROWS = 8
@@ -196,28 +199,7 @@ def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
 
 async def _status(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
-    settings = session.settings
-    usage = session.token_usage
-    total = usage.total
-    tokens = (
-        f"{total.total_tokens:,} ({total.input_tokens:,} in, of which"
-        f" {total.cached_input_tokens:,} cached; {total.output_tokens:,} out)"
-    )
-    name = ""
-    if session.name:
-        name = f" ({session.name})"
-    left = f"{usage.context_left_percent}% left of {settings.context_window:,}"
-    rows = [
-        ("model", f"{settings.model} {settings.reasoning_effort or ''}"),
-        ("provider", settings.provider),
-        ("directory", str(settings.cwd)),
-        ("approval", str(settings.approval_policy)),
-        ("mode", settings.mode),
-        ("sandbox", sandbox_summary(settings.sandbox_policy, settings.cwd)),
-        ("session", f"{session.thread_id}{name}"),
-        ("tokens", tokens),
-        ("context", left),
-    ]
+    rows = status_rows(session)
     context.transcript.table(rows)
 
 
@@ -233,12 +215,7 @@ async def _cost(context: CommandContext, _: str) -> None:
 
 
 async def _skills(context: CommandContext, _: str) -> None:
-    lines: list[str] = []
-    for skill in context.ui.skills:
-        description = " ".join(skill.description.split())
-        lines.append(f"${skill.name}  {description}")
-    if not lines:
-        lines = ["There are no skills. Each is a folder with a SKILL.md."]
+    lines = skill_lines(context.ui.skills)
     context.transcript.notice("\n".join(lines))
 
 
@@ -362,37 +339,13 @@ async def _mcp(context: CommandContext, argument: str) -> None:
     if argument not in {"", "verbose"}:
         raise CodexError("write /mcp or /mcp verbose", code="usage")
     session = await context.conversation.opened()
-    lines: list[str] = []
-    servers = session.feature(McpServers)
-    if servers is not None:
-        for status in servers.statuses():
-            lines += _server_lines(status, verbose=argument == "verbose")
-    for name, server in context.config.mcp_servers.items():
-        if not server.enabled:
-            lines.append(f"{name}: off")
+    verbose = argument == "verbose"
+    lines = server_lines(session, context.config, verbose=verbose)
     if not lines:
         lines = [
             "No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."
         ]
     context.transcript.notice("\n".join(lines))
-
-
-def _server_lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
-    """The state of a server, its error, and its tools. `verbose`: a line for each tool."""
-    software = f" ({status.software})" if status.software else ""
-    yield f"{status.name}: {status.state}{software}"
-    if status.error is not None:
-        yield from (f"  {line}" for line in status.error.splitlines())
-    if not status.tools:
-        return
-    if not verbose:
-        yield f"  {', '.join(tool.name for tool in status.tools)}"
-        return
-    rows: list[tuple[str, str]] = []
-    for tool in status.tools:
-        first_line, _, _ = tool.description.strip().partition("\n")
-        rows.append((tool.name, first_line))
-    yield from (f"  {line}".rstrip() for line in aligned(rows))
 
 
 SETTINGS = [
