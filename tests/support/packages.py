@@ -41,15 +41,20 @@ def run_with(
 
 def shown_block(text: str) -> str:
     """The code block that has this text, in the chapters behind the table of all doors."""
-    _, _, chapters = DOC.read_text(encoding="utf-8").partition("\n## All doors\n")
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", chapters, re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if text in each)
+    (found,) = _shown_blocks(text)
     return found
 
 
+def _shown_blocks(text: str) -> list[str]:
+    _, _, chapters = DOC.read_text(encoding="utf-8").partition("\n## All doors\n")
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", chapters, re.MULTILINE | re.DOTALL)
+    return [each for each in blocks if text in each]
+
+
 def shown_points(group: str) -> dict[str, str]:
-    """The entry points of a group that the documentation shows."""
-    lines = shown_block(f'[project.entry-points."{group}"]').splitlines()[1:]
+    """The entry points of a group that the documentation shows in the first place."""
+    found = _shown_blocks(f'[project.entry-points."{group}"]')
+    lines = found[0].splitlines()[1:]
     return dict(line.replace('"', "").split(" = ") for line in lines)
 
 
