@@ -3,7 +3,8 @@
 `Attempts` starts `codex-py exec` with the options and the prompt of an `ExecInvocation`, in any
 folder or in a worktree that is removed afterwards, and returns an `ExecResult`. The agents end with
 their processes' parent, however that ends. `EVENTS` and `STDERR` are the files that an attempt
-leaves in its folder. `PROGRAM` are the words that start this program again.
+leaves in its folder. `Attempts.run_script` runs a script of the user on the result, in the sandbox.
+`PROGRAM` are the words that start this program again.
 
 `Interruption` runs the work of a command in an event loop, and cancels it on a signal.
 `is_set_within` waits for an `asyncio.Event`, but no longer than some seconds.

@@ -3,10 +3,12 @@
 `read` makes an object of a class by its annotations, and returns the `Mistake`s that it found.
 `as_object`, `json_object` and `text_field` read what may have any form. `unique_fields` is an
 `object_pairs_hook` that raises `RepeatedKey`. `encode_json` writes one line that every reader takes, and
-`decode_json` reads what others wrote.
+`decode_json` reads what others wrote. `plain_data` makes an object of a dataclass ready for it: fields with
+`metadata={"json": False}` are left out.
 """
 
 from codex_py.protocol.checked import Mistake, read
+from codex_py.protocol.event_data import plain_data
 from codex_py.protocol.json_fields import (
     RepeatedKey,
     as_object,
@@ -23,6 +25,7 @@ __all__ = [
     "decode_json",
     "encode_json",
     "json_object",
+    "plain_data",
     "read",
     "text_field",
     "unique_fields",

@@ -30,6 +30,7 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session import TurnResult
 from codex_py.command_line.arguments import (
     Arguments,
+    given_options,
     option_words,
     unshared_options,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "count",
     "exec_target",
     "flag",
+    "given_options",
     "not_empty",
     "option",
     "option_words",

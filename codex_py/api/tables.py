@@ -8,15 +8,16 @@ The package names each table in its `pyproject.toml`:
 The value is a subclass of `ClaimedTable` that declares the keys of `[shout]`. They are checked as
 those of the program are: a wrong value stops the start, an unknown key is told. The table may make a
 feature of each session. Its `check` sees all layers of the configuration, where the values of weaker
-layers may count as well. `seconds_of_key` reads a time such as `30m`. A command gets the table of a
-`Config` by `ShoutTable.of(config)`.
+layers may count as well. A table about scripts that must succeed returns them as its `Verification`, so
+that a feature that tests a change again can run them. `seconds_of_key` reads a time such as `30m`. A
+command gets the table of a `Config` by `ShoutTable.of(config)`.
 
 The class is imported when a file has the table, and by nothing else. A key of the program itself
 cannot be replaced.
 """
 
 from codex_py.app.options import SessionSetup
-from codex_py.config.declared.claimed import ClaimedTable
+from codex_py.config.declared.claimed import ClaimedTable, Verification
 from codex_py.config.declared.kinds import Count, Limit, Positive, Secret, Variable
 from codex_py.config.declared.section import (
     Section,
@@ -50,6 +51,7 @@ __all__ = [
     "SessionSetup",
     "Thread",
     "Variable",
+    "Verification",
     "frozen",
     "is_set",
     "key",

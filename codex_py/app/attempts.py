@@ -6,7 +6,7 @@ worktree that is removed afterwards, follows its events, and ends it together wi
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 
 from codex_py.app.exec_process import (
     EVENTS,
+    PROGRAM,
     TERM_GRACE_S,
     ExecInvocation,
     ExecResult,
@@ -21,8 +22,10 @@ from codex_py.app.exec_process import (
 )
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
 from codex_py.process.guardian import Guardian
+from codex_py.process.piped import ProgramRunner
 
 _READ_EVERY_S: Final = 0.2
+_MAX_SCRIPT_OUTPUT_BYTES: Final = 64_000
 
 
 class Attempts:
@@ -30,7 +33,7 @@ class Attempts:
 
     Args:
         home: `$CODEX_HOME`.
-        environment: the variables for git.
+        environment: the variables for git and for scripts.
         warn: tells the user about a worktree that could not be removed.
     """
 
@@ -44,11 +47,13 @@ class Attempts:
         self._environment = environment
         self._warn = warn
         self._guardian = Guardian()
+        self._scripts = ProgramRunner()
         self._limits: set[asyncio.Timeout] = set()
         """The time limits of the agents that run."""
 
     def close(self) -> None:
         self._guardian.close()
+        self._scripts.close()
 
     def worktree(
         self, cwd: Path, *, name: str, base: str, parent: Path | None = None
@@ -92,6 +97,37 @@ class Attempts:
                 return await run_exec(command, self._guardian, folder, grace_s=grace_s)
             finally:
                 self._limits.discard(limit)
+
+    async def run_script(
+        self,
+        script: str,
+        cwd: Path,
+        sandbox: Sequence[str],
+        timeout_s: float,
+    ) -> tuple[int | None, str]:
+        """Run a script for `/bin/sh` in the sandbox, for instance on the files that an agent left.
+
+        Nothing of it is left running.
+
+        Args:
+            sandbox: the words after `codex-py sandbox`: the mode, and options.
+
+        Returns:
+            The exit code, which is None after the time-out; and the standard output, of which the
+            first and the last part are kept if it is long.
+
+        Raises:
+            OSError: the script cannot be started, as `ValueError`.
+        """
+        code, printed, _ = await self._scripts.run(
+            [*PROGRAM, "sandbox", *sandbox, "--", "/bin/sh", "-c", script],
+            cwd=cwd,
+            environment=self._environment,
+            stdin=b"",
+            timeout_s=timeout_s,
+            max_output_bytes=_MAX_SCRIPT_OUTPUT_BYTES,
+        )
+        return code, printed
 
     def end_all(self) -> None:
         """End all agents that run now."""

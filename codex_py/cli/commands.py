@@ -41,7 +41,6 @@ class Command(NamedTuple):
 
 EXEC = "frontends.exec.command:run_exec"
 TERMINAL = "frontends.tui.start:run_terminal"
-BEST_OF = "frontends.exec.best_of:run_best_of"
 _SESSIONS = "commands.sessions.sessions_command"
 
 COMMANDS = (

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from codex_py.app.loading import load
 from codex_py.cli.commands import (
-    BEST_OF,
     OF_CODEX,
     TERMINAL,
     Command,
@@ -105,8 +104,6 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     asks_for_help = arguments.words[1:] == ("help",)
     if asks_for_help:
         raise HelpRequested
-    if arguments.best_of is not None:
-        target = f"codex_py.{BEST_OF}"
     for options in arguments.of_extensions:
         code = options.run(arguments, environment)
         if code is not None:

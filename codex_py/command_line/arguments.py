@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 from codex_py.command_line.extension_values import OneOfExtensions
 from codex_py.command_line.parser import (
     OneOf,
-    count,
     flag,
     not_empty,
     option,
@@ -84,19 +83,6 @@ def _worktree_name(name: str) -> str:
     return name
 
 
-OF_BEST_OF = (
-    "best_of",
-    "jobs",
-    "vary",
-    "score",
-    "junit",
-    "judge",
-    "no_apply",
-    "worktrees",
-)
-"""Options of a run with several attempts. The attempts themselves do not get them."""
-
-
 OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
 """Options that only `review` has."""
 Overrides: TypeAlias = Annotated[
@@ -112,11 +98,7 @@ PRIORITIES = ("p0", "p1", "p2")
 """The values of `--fail-on` for `review`: priorities of findings."""
 
 
-_OF_ONE_RUN = (
-    "output_last_message",
-    "worktree",
-    "best_of",
-)
+_OF_ONE_RUN = ("output_last_message", "worktree")
 """Options with the place or a file of one run."""
 _OTHER_COMMANDS = ("review", "acp", "app-server", "mcp-server")
 """The commands with sessions besides `exec` and the terminal."""
@@ -224,15 +206,6 @@ class Arguments:
         ),
     ] = ()
     """Priorities of findings, for `review`, and names of extensions; see `api.options`."""
-
-    best_of: Annotated[int | None, option("--best-of", type=count)] = None
-    jobs: Annotated[int | None, option("--jobs", type=count)] = None
-    vary: Annotated[Sequence[str], option("--vary", action="append")] = ()
-    score: Annotated[str | None, option("--score")] = None
-    junit: Annotated[str | None, option("--junit")] = None
-    judge: Annotated[bool, flag("--judge")] = False
-    no_apply: Annotated[bool, flag("--no-apply")] = False
-    worktrees: Annotated[str | None, option("--worktrees")] = None
 
     uncommitted: Annotated[bool, flag("--uncommitted")] = False
     base: Annotated[str | None, option("--base")] = None

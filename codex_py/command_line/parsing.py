@@ -7,19 +7,14 @@ from typing import Any
 
 from codex_py.command_line.arguments import (
     FLAG,
-    OF_BEST_OF,
     PRIORITIES,
     Arguments,
     given_options,
-    option_of,
 )
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.errors import UsageError
 from codex_py.protocol.ids import is_thread_id
 from codex_py.registry import OPTION_VALUES, find, load
-
-_NOT_NEW = {("resume",), ("fork",), ("review",)}
-"""The words behind `exec` with which it starts no new session."""
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments:
@@ -49,7 +44,6 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     _check_combinations(arguments)
-    _check_best_of(arguments)
     for each in arguments.of_extensions:
         _require_taken(each, arguments.command)
         each.check(arguments)
@@ -134,21 +128,3 @@ def _require_taken(options: Any, command: str) -> None:
     if command not in options.commands:
         taking = " and ".join(f"`codex-py {each}`" for each in options.commands)
         raise UsageError(f"{given_options(options)} is for {taking}")
-
-
-def _check_best_of(arguments: Arguments) -> None:
-    if arguments.best_of is None:
-        for name in OF_BEST_OF:
-            if getattr(arguments, name):
-                raise UsageError(f"{option_of(name)} has no effect without --best-of")
-        return
-    is_exec = arguments.words[:1] in {("exec",), ("e",)}
-    if not is_exec or arguments.words[1:2] in _NOT_NEW:
-        raise UsageError("--best-of is for new sessions of `codex-py exec`")
-    if not arguments.best_of or arguments.jobs == 0:
-        raise UsageError("--best-of and --jobs take whole numbers from 1")
-    if arguments.worktree is not None:
-        raise UsageError("--best-of does not go with --worktree")
-    for options in arguments.of_extensions:
-        if not options.is_repeated:
-            raise UsageError(f"--best-of does not go with {given_options(options)}")

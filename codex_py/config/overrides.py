@@ -5,7 +5,15 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, cast
 
-from codex_py.config.check import KeyPath, kind_of, leaves, lookup
+from codex_py.config.check import (
+    KeyPath,
+    dotted,
+    kind_of,
+    leaves,
+    lookup,
+    problems,
+    suggestion,
+)
 from codex_py.config.declared.kinds import Secret
 from codex_py.config.files import require_shallow
 from codex_py.errors import OptionError
@@ -70,6 +78,20 @@ def parse_key(text: str) -> KeyPath:
     if isinstance(rest, dict):
         return tuple(text.split("."))
     return path
+
+
+def unknown_setting(override: str) -> str | None:
+    """Say that a `KEY=VALUE` names no setting, and which one was perhaps meant; None if it does.
+
+    Raises:
+        OptionError: see `parse_overrides`.
+    """
+    for problem in problems(parse_overrides([override])):
+        if problem.unknown:
+            near = suggestion(problem.key)
+            hint = "" if near is None else f"; did you mean `{near}`?"
+            return f"there is no setting `{dotted(problem.key)}`{hint}"
+    return None
 
 
 def sets_secret(override: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from codex_py.filesystem.denials import NOTHING, DeniedPaths
 from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.reading import is_empty_folder
+from codex_py.filesystem.record_folders import record_folders
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.protected import (
@@ -169,10 +170,11 @@ def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
     """
     if home is None:
         return ()
-    names = [*HOME_SECRETS]
+    paths = [home / name for name in HOME_SECRETS]
     if denies:
-        names += HOME_RECORDS
-    real = (Path(os.path.realpath(home / name)) for name in names)
+        paths += [home / name for name in HOME_RECORDS]
+        paths += record_folders(home)
+    real = (Path(os.path.realpath(path)) for path in paths)
     return tuple(path for path in real if path.exists())
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
+from codex_py.filesystem.record_folders import make_record_folder
 from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.file_rules import FileRules
 from codex_py.sandbox.backends.backend import Backend
@@ -180,10 +181,11 @@ def test_the_copies_that_earlier_sessions_kept_are_hidden_too(
     backend: Backend, mode: SandboxMode, cwd: Path
 ) -> None:
     home = cwd.parent / "home"
+    make_record_folder(home, "patches")
     for name in (
         "sessions",
         "codex-py/undo",
-        "codex-py/best-of/run",
+        "codex-py/patches/run",
         "codex-py/imports",
     ):
         (home / name).mkdir(parents=True)

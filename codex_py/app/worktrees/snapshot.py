@@ -1,6 +1,6 @@
-"""Takes a snapshot of the work tree, and applies the diff of one attempt to it.
+"""Takes a snapshot of a work tree for agents that work beside it, and applies the diff of one to it.
 
-The snapshot is a private commit, with which every attempt begins. In the repository, only our own
+The snapshot is a private commit, with which every agent begins. In the repository, only our own
 references and the registered worktrees change. They are removed at the end of the run.
 """
 
@@ -29,7 +29,7 @@ from codex_py.patch.unified.plan import plan_unified
 from codex_py.process.identity import is_over, process_name
 from codex_py.protocol.frozen import frozen
 
-_REFERENCES: Final = "refs/codex-py/best/"
+_REFERENCES: Final = "refs/codex-py/"
 _AUTHOR: Final = {
     "GIT_AUTHOR_NAME": "codex-py",
     "GIT_AUTHOR_EMAIL": "codex-py@localhost",
@@ -41,7 +41,11 @@ _AUTHOR: Final = {
 @frozen
 class BaseSnapshot:
     id: str
-    """The prefix of the worktrees' names."""
+    """The prefix for the names of the worktrees, by which the remains of a killed run are found."""
+    purpose: str
+    """A word for the names of the references."""
+    message: str
+    """The message of the commits."""
     git: Git
     root: Path
     tree: str
@@ -60,11 +64,12 @@ class BaseSnapshot:
         """
         variables = {**self.git.variables, **_AUTHOR}
         git = replace(self.git, variables=variables)
-        options = ["-m", "codex-py exec --best-of"]
+        options = ["-m", self.message]
         for parent in parents:
             options += ["-p", parent]
         commit = git.output(self.root, "commit-tree", tree, *options)
-        git.output(self.root, "update-ref", f"{_REFERENCES}{self.id}/{name}", commit)
+        reference = f"{_REFERENCES}{self.purpose}/{self.id}/{name}"
+        git.output(self.root, "update-ref", reference, commit)
         return commit
 
     def keep_worktree(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
@@ -83,7 +88,8 @@ class BaseSnapshot:
     ) -> Committed:
         """Apply a diff from the snapshot to the user's tree, as one step of the journal.
 
-        It is merged with changes that were made there after the snapshot.
+        It is merged with changes that were made there after the snapshot. The `notes` of the result
+        tell the user about it.
 
         Raises:
             PatchError: the change does not fit, and nothing was written.
@@ -111,20 +117,32 @@ class BaseSnapshot:
 
 @contextmanager
 def snapshot_of(
-    root: Path, config: Config, environment: Mapping[str, str]
+    root: Path,
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    purpose: str,
+    message: str,
 ) -> Generator[BaseSnapshot]:
     """Take a snapshot of a work tree, without denied files.
 
-    At the end, all references of the run are removed.
+    At the end, all references of the run are removed. The remains of runs that were killed are
+    removed at the start, whatever their purpose was.
 
-    Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
+    Args:
+        purpose: a word for the names of the references.
+        message: the message of the commits.
+
+    Raises:
+        CodexError: git is not installed, or fails, as it does while a merge has conflicts.
     """
     git = require_git(config.home, environment, root)
     _sweep(git, root, config.home)
     refuses = denials_of(config.files).refuses
     with aside(git.without_filters(root), keeps_objects=True) as copy:
         tree = work_tree(copy, root, lambda name: refuses(root / name))
-    taken = BaseSnapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
+    name = f"{process_name()}-{secrets.token_hex(3)}"
+    taken = BaseSnapshot(name, purpose, message, git, root, tree)
     # Without a commit, git prints nothing, and the snapshot has no parent.
     head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
     parents = head.stdout.decode().split()
@@ -132,7 +150,7 @@ def snapshot_of(
         commit = taken.keep("base", tree, *parents)
         yield replace(taken, commit=commit)
     finally:
-        _remove_references(git, root, taken.id)
+        _remove_references(git, root, f"{purpose}/{name}")
 
 
 def sweep(
@@ -151,10 +169,11 @@ def _sweep(
 ) -> None:
     listed = git.output(root, "for-each-ref", "--format=%(refname)", _REFERENCES)
     references = [line.removeprefix(_REFERENCES) for line in listed.splitlines()]
-    runs = {reference.partition("/")[0] for reference in references}
-    for run in filter(is_over, runs):
-        _remove_worktrees(git, root, home, run)
-        _remove_references(git, root, run)
+    runs = {tuple(reference.split("/")[:2]) for reference in references}
+    for purpose, run in runs:
+        if is_over(run):
+            _remove_worktrees(git, root, home, run)
+            _remove_references(git, root, f"{purpose}/{run}")
 
 
 def _remove_worktrees(

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from codex_py.config.declared.section import Key, Section
 from codex_py.errors import nearest
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.place import Place
 from codex_py.registry import TABLES, find, load, own_points, unusable
 
 if TYPE_CHECKING:
     from codex_py.protocol.extension import Feature
+
+
+@frozen
+class Verification:
+    """The scripts that must succeed before a change is accepted."""
+
+    scripts: Sequence[str]
+    """Lines for `/bin/sh`, in their order."""
+    timeout_s: float
+    """The time that each of them may take."""
 
 
 class ClaimedTable(Section):
@@ -44,6 +56,14 @@ class ClaimedTable(Section):
         Raises:
             ConfigError: a value is wrong. If the error has a key, its place is told.
         """
+
+    @classmethod
+    def verification(cls, layers: Any) -> Verification | None:  # noqa: ARG003 - for subclasses
+        """Return the scripts that the table requires, for features that test a change again.
+
+        None: the table is not about scripts. It is called after `check`, with the same `Layers`.
+        """
+        return None
 
     def feature(self, setup: Any) -> Feature | None:  # noqa: ARG002 - for subclasses
         """Make the feature of a session at the top from its `SessionSetup`.
@@ -79,6 +99,13 @@ def claimed_key(name: str) -> Key | None:
         reason = "its entry point is no subclass of `ClaimedTable`"
         raise unusable(point, "table", reason, (name,))
     return _ClaimedKey(name, kind)
+
+
+def verifications(config: Any) -> list[Verification]:
+    """List the scripts that the tables of a `Config` require of a change, by table."""
+    tables = config.settings.claimed.values()
+    found = [table.verification(config.layers) for table in tables]
+    return [each for each in found if each is not None]
 
 
 def own_tables() -> dict[str, type[ClaimedTable]]:

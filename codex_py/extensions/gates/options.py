@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from codex_py.api.options import Arguments, Options, count, flag, not_empty, option
 
-_COMMANDS: Final = ("exec", "exec --best-of", "review")
+_COMMANDS: Final = ("exec", "review")
 """A review has no conditions but those of `--fail-on`."""
 
 

@@ -18,6 +18,7 @@ from codex_py.api.tables import (
     Place,
     Positive,
     SessionSetup,
+    Verification,
     key,
     seconds_of_key,
 )
@@ -59,6 +60,11 @@ class GatesTable(ClaimedTable):
     @classmethod
     def check(cls, layers: Layers) -> None:
         configured_gates(layers)
+
+    @classmethod
+    def verification(cls, layers: Layers) -> Verification:
+        gates = configured_gates(layers)
+        return Verification(gates.verify, gates.verify_timeout_s)
 
     def feature(self, setup: SessionSetup) -> Feature | None:
         settings = configured_gates(setup.config.layers)

@@ -18,26 +18,33 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.attempts import Attempts
-from codex_py.app.best_of.attempt import Attempt, AttemptRunner
-from codex_py.app.best_of.choice import best_first, judged
-from codex_py.app.prices import price_of, unknown_price
-from codex_py.app.worktrees.snapshot import BaseSnapshot, snapshot_of
-from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_words
-from codex_py.command_line.configuration import load_exec_config
-from codex_py.command_line.exec_program import ExecProgram
-from codex_py.command_line.parser import working_folder
-from codex_py.command_line.prompt_input import decode_prompt, exec_stderr, start_reading
-from codex_py.command_line.target import exec_target, require_images
-from codex_py.config.check import dotted, problems, suggestion
-from codex_py.config.overrides import parse_overrides
-from codex_py.config.paths import project_root
-from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError, UsageError
-from codex_py.filesystem.git import for_another_tree
-from codex_py.filesystem.private import make_private
-from codex_py.protocol.event_data import plain_data
-from codex_py.protocol.messages import encode_json
-from codex_py.streams.terminal import aligned, on_one_line, printable
+from codex_py.api.attempts import Attempts
+from codex_py.api.commands import CodexError, ExitCode, UsageError
+from codex_py.api.configuration import ConfigError, unknown_setting
+from codex_py.api.data import encode_json, plain_data
+from codex_py.api.exec_runs import (
+    ExecProgram,
+    decode_prompt,
+    exec_stderr,
+    load_exec_config,
+    require_images,
+    start_reading,
+)
+from codex_py.api.files import make_record_folder
+from codex_py.api.git import for_another_tree
+from codex_py.api.options import (
+    Arguments,
+    exec_target,
+    option_words,
+    working_folder,
+)
+from codex_py.api.patches import PatchError
+from codex_py.api.prices import price_of, unknown_price
+from codex_py.api.streams import aligned, on_one_line, printable
+from codex_py.api.worktrees import BaseSnapshot, project_root, snapshot_of
+from codex_py.extensions.best_of.attempt import Attempt, AttemptRunner
+from codex_py.extensions.best_of.choice import best_first, judged
+from codex_py.extensions.best_of.options import AttemptOptions
 
 _AT_ONCE: Final = 4
 """The number of attempts that run side by side, unless `--jobs` says otherwise."""
@@ -61,7 +68,6 @@ _OF_JUDGE: Final = {
 }
 """The options that also hold for the model that judges."""
 _NOT_OF_ATTEMPTS: Final = {
-    *OF_BEST_OF,
     "words",
     "literal_words",
     "cd",
@@ -87,29 +93,30 @@ _NUMBERS: Final = range(4, 8)
 """The columns that are aligned to the right."""
 
 
-def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Make the attempts, and apply the best. Returns the exit code."""
-    target = exec_target(arguments)
-    require_images(arguments, target)
-    cwd = working_folder(arguments.cd)
-    if project_root(cwd, (".git",)) is None:
-        raise UsageError(f"--best-of needs a git repository, and {cwd} is in none")
-    variations = _variations(arguments.vary)
-    varied = variations[0].get("prompt")
-    if varied is not None and target.prompt is not None:
-        raise UsageError("--vary prompt=… takes the place of PROMPT")
-    stderr = exec_stderr()
-    prompt = start_reading(
-        varied or target.prompt,
-        notice=lambda text: stderr.write_text(f"{text}\n"),
-        piped=varied is None,
-    )
-    # An attempt is not a step of a workflow, nor in the tree of a git hook that started us.
-    own = for_another_tree(environment)
-    own.pop("GITHUB_STEP_SUMMARY", None)
-    program = ExecProgram(arguments, target, own, stderr)
-    best_of = _BestOf(program, prompt, variations)
-    return program.run(best_of.choose)
+class BestOfOptions(AttemptOptions):
+    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> int:
+        """Make the attempts, and apply the best. Returns the exit code."""
+        target = exec_target(arguments)
+        require_images(arguments, target)
+        cwd = working_folder(arguments.cd)
+        if project_root(cwd, (".git",)) is None:
+            raise UsageError(f"--best-of needs a git repository, and {cwd} is in none")
+        variations = _variations(self.vary)
+        varied = variations[0].get("prompt")
+        if varied is not None and target.prompt is not None:
+            raise UsageError("--vary prompt=… takes the place of PROMPT")
+        stderr = exec_stderr()
+        prompt = start_reading(
+            varied or target.prompt,
+            notice=lambda text: stderr.write_text(f"{text}\n"),
+            piped=varied is None,
+        )
+        # An attempt is not a step of a workflow, nor in the tree of a git hook that started us.
+        own = for_another_tree(environment)
+        own.pop("GITHUB_STEP_SUMMARY", None)
+        program = ExecProgram(arguments, target, own, stderr)
+        best_of = _BestOf(self, program, prompt, variations)
+        return program.run(best_of.choose)
 
 
 def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
@@ -131,13 +138,9 @@ def _require_known(key: str, value: str) -> None:
     """Refuse an unknown setting: its values would make no difference between attempts."""
     if key in {"model", "prompt", "effort"}:
         return
-    for problem in problems(parse_overrides([f"{key}={value}"])):
-        if problem.unknown:
-            near = suggestion(problem.key)
-            hint = "" if near is None else f"; did you mean `{near}`?"
-            raise UsageError(
-                f"--vary: there is no setting `{dotted(problem.key)}`{hint}"
-            )
+    problem = unknown_setting(f"{key}={value}")
+    if problem is not None:
+        raise UsageError(f"--vary: {problem}")
 
 
 class _BestOf:
@@ -151,10 +154,12 @@ class _BestOf:
 
     def __init__(
         self,
+        options: AttemptOptions,
         program: ExecProgram,
         prompt: "Future[str]",
         variations: Sequence[Mapping[str, str]],
     ) -> None:
+        self._options = options
         self._program = program
         self._arguments = program.arguments
         self._config = program.config
@@ -166,16 +171,22 @@ class _BestOf:
         """Make the attempts, and apply the best. Returns the exit code."""
         prompt = await asyncio.wrap_future(self._prompt)
         config = self._config
-        arguments = self._arguments
         for warning in config.warnings:
             self._program.warn(warning)
-        count = arguments.best_of or 1
+        count = self._options.best_of or 1
         root = project_root(config.cwd, (".git",)) or config.cwd
         if len(self._variations) > count:
             self._program.warn(
                 f"--vary: only {count} of {len(self._variations)} combinations are tried."
             )
-        with snapshot_of(root, config, self._environment) as snapshot:
+        taken = snapshot_of(
+            root,
+            config,
+            self._environment,
+            purpose="best",
+            message="codex-py exec --best-of",
+        )
+        with taken as snapshot:
             attempts: list[Attempt] = []
             spread = islice(cycle(self._variations), count)
             for number, varied in enumerate(spread, 1):
@@ -187,20 +198,20 @@ class _BestOf:
                 return await self._conclude(snapshot)
 
     def _make_runner(self, snapshot: BaseSnapshot) -> AttemptRunner:
-        arguments = self._arguments
+        options = self._options
         mode = self._config.sandbox_policy().mode
         worktrees = None
-        if arguments.worktrees:
-            worktrees = working_folder(arguments.worktrees)
+        if options.worktrees:
+            worktrees = working_folder(options.worktrees)
         engine = Attempts(self._config.home, self._environment, self._program.warn)
         return AttemptRunner(
             engine,
             snapshot,
             self._config,
             self._environment,
-            sandbox=[mode, *option_words(arguments, _OF_SCRIPTS)],
-            score=arguments.score,
-            junit=arguments.junit,
+            sandbox=[mode, *option_words(self._arguments, _OF_SCRIPTS)],
+            score=options.score,
+            junit=options.junit,
             worktrees=worktrees,
             patches=self._patches(snapshot.id),
             watch=self._watch,
@@ -233,7 +244,8 @@ class _BestOf:
         # Nobody can undo a turn in a worktree that has been removed.
         words = [*option_words(own, _OF_ATTEMPTS), "--config=features.undo=false"]
         for options in own.of_extensions:
-            words += option_words(options)
+            if options.is_repeated:
+                words += option_words(options)
         return Attempt(number, varied, words, text, price)
 
     def _varied_arguments(self, varied: Mapping[str, str]) -> Arguments:
@@ -267,8 +279,9 @@ class _BestOf:
         """The folder for the patches of this run. Removes old ones."""
         folder = self._config.home / "codex-py" / "best-of" / name
         try:
-            make_private(folder)
-            for path in folder.parent.iterdir():
+            parent = make_record_folder(self._config.home, "best-of")
+            folder.mkdir(mode=0o700, exist_ok=True)
+            for path in parent.iterdir():
                 if path.stat().st_mtime < time.time() - _PATCHES_KEPT_S:
                     shutil.rmtree(path, ignore_errors=True)
         except OSError as error:
@@ -282,7 +295,7 @@ class _BestOf:
         self._ends_at = None
         if max_time is not None:
             self._ends_at = began + max_time
-        slots = asyncio.Semaphore(self._arguments.jobs or _AT_ONCE)
+        slots = asyncio.Semaphore(self._options.jobs or _AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for attempt in self._attempts:
                 group.create_task(self._make(attempt, slots, began))
@@ -368,7 +381,7 @@ class _BestOf:
         elif passed:
             winner, why = await self._best(passed)
         is_applied = False
-        if winner is not None and winner.diff and not self._arguments.no_apply:
+        if winner is not None and winner.diff and not self._options.no_apply:
             try:
                 committed = snapshot.apply(winner.diff, self._config, self._environment)
                 is_applied = True
@@ -391,14 +404,14 @@ class _BestOf:
 
     def _lack_score(self, passed: Sequence[Attempt]) -> bool:
         """True if attempts passed, but the script of `--score` gave none of them a score."""
-        if not passed or not self._arguments.score:
+        if not passed or not self._options.score:
             return False
         return all(each.score is None for each in passed)
 
     async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
         """The best attempt, and the reason. The model judges equal ones if the user wants that."""
         order, ties, why = best_first(passed)
-        if not self._arguments.judge or ties < 2:
+        if not self._options.judge or ties < 2:
             return order[0], why
         limits = self._limits()
         if limits is None:

@@ -7,13 +7,12 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.attempts import Attempts
-from codex_py.app.best_of.attempt import Attempt
-from codex_py.app.exec_process import ExecInvocation
-from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError
-from codex_py.filesystem.own_folder import own_folder
-from codex_py.instructions import instruction_text
+from codex_py.api.attempts import Attempts, ExecInvocation
+from codex_py.api.commands import CodexError
+from codex_py.api.configuration import codex_home
+from codex_py.api.files import own_folder
+from codex_py.api.models import instruction_text
+from codex_py.extensions.best_of.attempt import Attempt
 
 _MAX_SHOWN: Final = 100_000
 """The characters of all changes together that the judge is shown."""

@@ -16,30 +16,24 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from codex_py.app.attempts import Attempts
-from codex_py.app.exec_process import (
+from codex_py.api.attempts import (
     EVENTS,
-    PROGRAM,
     STDERR,
+    Attempts,
     ExecInvocation,
     ExecResult,
 )
-from codex_py.app.worktrees.snapshot import BaseSnapshot
-from codex_py.app.worktrees.worktree import Worktree
-from codex_py.config.check import lookup
-from codex_py.config.config import Config
-from codex_py.config.limits import seconds_of_key
-from codex_py.errors import CodexError, ExitCode
-from codex_py.filesystem.reading import read_whole
-from codex_py.model.known_models import Price
-from codex_py.patch.diff.size import changed_lines
-from codex_py.process.piped import ProgramRunner
-from codex_py.protocol.stream import Usage
+from codex_py.api.commands import CodexError, ExitCode
+from codex_py.api.configuration import Config, verifications
+from codex_py.api.files import read_whole
+from codex_py.api.models import Usage
+from codex_py.api.patches import changed_lines
+from codex_py.api.prices import Price
+from codex_py.api.worktrees import BaseSnapshot, Worktree
 
 _GRACE_S: Final = 0.7
 _SCRIPT_TIMEOUT_S: Final = 600.0
 _MAX_REPORT_BYTES: Final = 50_000_000
-_MAX_OUTPUT_BYTES: Final = 64_000
 _STATES: Final[Mapping[int | None, str]] = {
     ExitCode.DONE: "done",
     ExitCode.GATE: "gate failed",
@@ -90,18 +84,16 @@ class AttemptRunner:
     config: Config
     environment: Mapping[str, str]
     sandbox: Sequence[str]
-    """The words after `codex-py sandbox` for scripts."""
+    """The words after `codex-py sandbox` for scripts, without those for the worktree."""
     score: str | None
     junit: str | None
     worktrees: Path | None
     patches: Path
     watch: Callable[[Attempt, bytes], None]
     """Called with each event of an agent, as a line."""
-    _runner: ProgramRunner = field(default_factory=ProgramRunner)
 
     def close(self) -> None:
         self.engine.close()
-        self._runner.close()
 
     async def make(
         self,
@@ -191,17 +183,21 @@ class AttemptRunner:
         confined: Sequence[str],
     ) -> None:
         """Verify and measure an attempt, in a clean checkout of the tree that the agent left."""
-        verify = _verifying_scripts(self.config)
-        if verify or self.score or self.junit:
+        run = partial(self._run_script, worktree, confined)
+        required = verifications(self.config)
+        scripts = [(script, of.timeout_s) for of in required for script in of.scripts]
+        if scripts or self.score or self.junit:
             await asyncio.to_thread(_check_out, worktree, tree)
-        for script in verify:
-            code, ending, _ = await self._run_script(script, worktree, confined)
+        for script, timeout_s in scripts:
+            code, ending, _ = await run(script, timeout_s)
             if code != 0:
                 attempt.why = f"verify: {script}: {ending} in a clean checkout"
                 return
         attempt.passed = True
         if self.score is not None:
-            code, ending, last = await self._run_script(self.score, worktree, confined)
+            limits = [each.timeout_s for each in required]
+            timeout_s = max(limits, default=_SCRIPT_TIMEOUT_S)
+            code, ending, last = await run(self.score, timeout_s)
             if code == 0:
                 attempt.score = _score(last)
             if attempt.score is None:
@@ -211,22 +207,20 @@ class AttemptRunner:
             await asyncio.to_thread(_count_tests, attempt, worktree.cwd, self.junit)
 
     async def _run_script(
-        self, script: str, worktree: Worktree, confined: Sequence[str]
+        self,
+        worktree: Worktree,
+        confined: Sequence[str],
+        script: str,
+        timeout_s: float,
     ) -> tuple[int | None, str, str]:
         """Run a script in the sandbox.
 
         Returns its exit code (None after the time-out), its ending in words, and the last line of
         its standard output.
         """
-        timeout_s = _time_of_script(self.config)
-        sandbox = [*PROGRAM, "sandbox", *self.sandbox, *confined]
-        code, printed, _ = await self._runner.run(
-            [*sandbox, "--", "/bin/sh", "-c", script],
-            cwd=worktree.cwd,
-            environment=self.environment,
-            stdin=b"",
-            timeout_s=timeout_s,
-            max_output_bytes=_MAX_OUTPUT_BYTES,
+        sandbox = [*self.sandbox, *confined]
+        code, printed = await self.engine.run_script(
+            script, worktree.cwd, sandbox, timeout_s
         )
         if code is None:
             ending = f"did not end within {timeout_s:g} s"
@@ -326,21 +320,3 @@ def _count_cases(report: ElementTree.Element) -> tuple[int, int]:
         elif "skipped" not in tags:
             passed += 1
     return failed, passed
-
-
-def _verifying_scripts(config: Config) -> list[str]:
-    """Return the scripts in `gates.verify` of all layers, those of the weakest layer first."""
-    scripts: dict[str, None] = {}
-    for layer in reversed(config.layers.layers):
-        own = lookup(layer.values, ("gates", "verify")) or ()
-        scripts.update(dict.fromkeys(own))
-    return list(scripts)
-
-
-def _time_of_script(config: Config) -> float:
-    """Return the time that each script may take, in seconds."""
-    key = ("gates", "verify_timeout")
-    given = lookup(config.layers.merged(), key)
-    if given is None:
-        return _SCRIPT_TIMEOUT_S
-    return seconds_of_key(key, given)

@@ -1,7 +1,7 @@
 """`exec --best-of N`: several attempts, of which the best is applied, and nothing else changes.
 
-Tests `app/best_of/attempt.py`, `app/best_of/choice.py`, `app/worktrees/snapshot.py`,
-`app/patching.py` and `frontends/exec/best_of.py`.
+Tests `extensions/best_of/attempt.py`, `extensions/best_of/choice.py`, `extensions/best_of/best_of.py`,
+`app/worktrees/snapshot.py` and `app/patching.py`.
 """
 
 import json
@@ -15,11 +15,14 @@ from typing import Any
 
 import pytest
 
+from codex_py.command_line.parsing import parse_arguments
+from codex_py.errors import UsageError
 from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
 from tests.support.codex_process import start_codex_py
 from tests.support.git import git
 from tests.support.hooks import DONE, command
 from tests.support.lifeline import Lifeline
+from tests.support.packages import install_package, run_with
 from tests.support.program import Outcome, Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -216,6 +219,64 @@ def test_an_attempt_that_passes_through_ignored_files_alone_does_not_pass(
     for (patch,) in facts(outcome, "patch"):
         assert "b.txt" in Path(patch).read_text(encoding="utf-8")
     assert result(outcome)["winner"] is None
+
+
+REQUIRING = """
+from __future__ import annotations
+from codex_py.api.tables import ClaimedTable, Layers, Verification, key
+
+class Required(ClaimedTable):
+    file: str | None = key("A file that must be there.")
+
+    @classmethod
+    def verification(cls, layers: Layers) -> Verification:
+        name = layers.merged()["required"]["file"]
+        return Verification([f"test -e {name}"], 10)
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("b.txt", 0), ("x.o", 3)])
+def test_a_table_of_a_package_may_require_scripts_of_every_attempt(
+    place: Workplace, tmp_path: Path, name: str, code: int
+) -> None:
+    packages = tmp_path / "packages"
+    points = {"codex_py.tables": {"required": "codex_py_required:Required"}}
+    install_package(packages, "codex_py_required", REQUIRING, points)
+    options = ("-s", "danger-full-access", "-c", f"required.file={name}")
+    with ScriptedServer([command("touch x.o b.txt"), DONE], each_thread=True) as server:
+        place.configure(server)
+        done = run_with(packages, place, "exec", *options, "--best-of", "1", "go")
+    assert done.returncode == code, done.stderr
+    assert (place.cwd / "b.txt").exists() == (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("exec", "--jobs", "2", "go"), "--jobs has no effect without --best-of"),
+        (
+            ("exec", "--junit", "x", "--vary", "a=1"),
+            "--vary has no effect without --best-of",
+        ),
+        (("--best-of", "2"), "--best-of is for new sessions of `codex-py exec`"),
+        (
+            ("exec", "resume", "x", "--best-of", "2"),
+            "--best-of is for new sessions of `codex-py exec`",
+        ),
+        (
+            ("exec", "--best-of", "0", "go"),
+            "--best-of and --jobs take whole numbers from 1",
+        ),
+        (
+            ("exec", "--best-of", "2", "--worktree", "go"),
+            "--best-of does not go with --worktree",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(argv: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_arguments(argv)
+    assert str(caught.value) == message
 
 
 def test_attempts_differ_and_the_best_score_wins(place: Workplace) -> None:
