@@ -301,7 +301,10 @@ class ModelClients:
         if key.source not in self._logins:
             setup = self._setup
             source: TokenSource = load(_TOKEN_SOURCE)(
-                key, setup.environment, setup.warn
+                key,
+                setup.environment,
+                setup.warn,
+                setup.config.settings.forced_chatgpt_workspace_id,
             )
             self._logins[key.source] = source
         return self._logins[key.source]

@@ -14,7 +14,7 @@ from codex_py.config.config import Config
 from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, replace_text
 from codex_py.errors import CodexError, ConfigError
 from codex_py.filesystem.private import locked, make_private
-from codex_py.model.auth import stored_fields, stored_key
+from codex_py.model.auth import stored_fields
 
 _STORE_KEY: Final = "cli_auth_credentials_store"
 # The characters of a key that are shown at its beginning and its end.
@@ -31,7 +31,7 @@ def stored_login(config: Config) -> str | None:
     Raises:
         ConfigError: the configuration names another store, or the file cannot be read.
     """
-    fields = stored_fields(_login_file(config))
+    fields = stored_fields(login_path(config))
     key = fields.get("OPENAI_API_KEY")
     if isinstance(key, str) and key.strip():
         return masked(key.strip())
@@ -40,23 +40,24 @@ def stored_login(config: Config) -> str | None:
     return None
 
 
-def is_signed_in(config: Config) -> bool:
-    """True if `auth.json` holds a login with ChatGPT, which requests are sent with.
+def require_chatgpt(config: Config, what: str) -> None:
+    """Raise a `CodexError` if the configuration allows API keys alone.
 
-    Raises:
-        ConfigError: the configuration names another store, or the file cannot be read.
-        ModelError: the token of the login cannot be sent.
+    `what`: the refused login, such as `ChatGPT`.
     """
-    key = stored_key(_login_file(config))
-    return key is not None and key.is_token
+    if config.settings.forced_login_method == "api":
+        # The wording is Codex's.
+        raise CodexError(
+            f"{what} login is disabled. Use API key login instead.", code="login"
+        )
 
 
-def checked_key(text: str) -> str:
-    """Return the text. Raises a `CodexError` if no key can have this form."""
+def checked_key(text: str, what: str = "API key") -> str:
+    """Return the text. Raises a `CodexError` if no key, or no `what`, can have this form."""
     if re.fullmatch(r"[!-~]+", text):
         return text
     problem = "it holds blanks, several lines, or characters that no key can have."
-    raise CodexError(f"This is no API key: {problem}", code="login")
+    raise CodexError(f"This is no {what}: {problem}", code="login")
 
 
 def store_key(config: Config, key: str) -> None:
@@ -73,7 +74,7 @@ def store_key(config: Config, key: str) -> None:
         raise CodexError(
             "API key login is disabled. Use ChatGPT login instead.", code="login"
         )
-    with _locked_file(config) as path:
+    with locked_login_file(config) as path:
         try:
             found = stored_login(config)
         except ConfigError:
@@ -86,19 +87,6 @@ def store_key(config: Config, key: str) -> None:
             )
         fields = {"auth_mode": "apikey", "OPENAI_API_KEY": key}
         replace_text(path, json.dumps(fields, indent=2), private=True)
-
-
-def remove_login(config: Config) -> bool:
-    """Remove `auth.json`, whatever kind of login it holds. Returns False if there was no login.
-
-    Raises:
-        ConfigError: the configuration names another store, or the file cannot be removed.
-    """
-    if not _login_file(config).exists():
-        return False
-    with _locked_file(config) as path:
-        path.unlink(missing_ok=True)
-    return True
 
 
 def masked(key: str) -> str:
@@ -114,17 +102,19 @@ def masked(key: str) -> str:
 
 
 @contextmanager
-def _locked_file(config: Config) -> Generator[Path]:
+def locked_login_file(
+    config: Config, timeout_s: float = LOCK_TIMEOUT_S
+) -> Generator[Path]:
     """Hold Codex's lock on the file. Raises a `ConfigError` if it cannot be written."""
-    path = _login_file(config)
+    path = login_path(config)
     with as_config_error(path, "written"):
         make_private(config.home)
-        with locked(config.home / "auth.json.lock", LOCK_TIMEOUT_S, is_file=True):
+        with locked(config.home / "auth.json.lock", timeout_s, is_file=True):
             yield path
 
 
-def _login_file(config: Config) -> Path:
-    """The path of the file. Raises a `ConfigError` if the configuration names another store."""
+def login_path(config: Config) -> Path:
+    """Return the path of the file. Raises a `ConfigError` if the configuration names another store."""
     store = config.settings.cli_auth_credentials_store
     if store in {"keyring", "ephemeral"}:
         raise ConfigError(

@@ -106,8 +106,8 @@ COMMANDS = (
     Command("archive", _SESSIONS),
     Command("unarchive", _SESSIONS),
     Command("delete", _SESSIONS),
-    Command("login", "commands.login", words=("status",)),
-    Command("logout", "commands.login"),
+    Command("login", "commands.login.login_command", words=("status",)),
+    Command("logout", "commands.login.login_command"),
     Command(
         "features",
         members=dict.fromkeys(("list", "enable", "disable"), "commands.features"),

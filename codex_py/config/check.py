@@ -44,6 +44,7 @@ _PROTECTING_KEYS: Final = (
     "shell_environment_policy",
     "hooks",
     "forced_login_method",
+    "forced_chatgpt_workspace_id",
 )
 _LONGEST: Final = 30
 """The length, in characters, up to which a key can count as misspelt."""

@@ -204,7 +204,9 @@ def stored_key(path: Path) -> ProviderKey | None:
         account_id = text_field(stored, "account_id").strip()
         return token_key(stored["access_token"], path, account_id or None)
     token = text_field(fields, "personal_access_token")
-    if text_field(fields, "auth_mode") == "personalAccessToken" and token.strip():
+    # Codex 0.171 writes no `auth_mode` beside it.
+    is_used = text_field(fields, "auth_mode") in {"", "personalAccessToken"}
+    if is_used and token.strip():
         return replace(_key(token, str(path)), is_token=True)
     value = fields.get("OPENAI_API_KEY")
     if isinstance(value, str) and value.strip():

@@ -179,7 +179,16 @@ def test_bash_quotes_what_it_offers(
         ("apply ", []),
         ("completion ", ["bash", "zsh", "fish"]),
         ("login ", ["status"]),
-        ("login --", ["--with-api-key", "--config", "--help"]),
+        (
+            "login --",
+            [
+                "--device-auth",
+                "--with-api-key",
+                "--with-access-token",
+                "--config",
+                "--help",
+            ],
+        ),
         ("help exec", ["exec", "execpolicy"]),
         ("nonsense ", known_commands()),
     ],

@@ -1,6 +1,8 @@
 """`login` and `logout`, compared with Codex 0.171: the same file, words and exit codes.
 
-Also tests `app/stored_login.py`.
+Tests `commands/login/login_command.py` and `app/stored_login.py`.
+
+Logins with ChatGPT are in `test_chatgpt_login.py`.
 """
 
 import json
@@ -9,6 +11,7 @@ import pty
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -33,9 +36,11 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def call(home: Path, *argv: str, stdin: str = "") -> tuple[int, str]:
+def call(
+    home: Path, *argv: str, stdin: str = "", env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
     """The exit code and standard error; nothing may go to standard output, and no key anywhere."""
-    done = run_codex_py(argv, home, home.parent, stdin=stdin.encode())
+    done = run_codex_py(argv, home, home.parent, env, stdin.encode())
     assert done.stdout == b""
     assert KEY.encode() not in done.stderr
     return done.returncode, done.stderr.decode()
@@ -92,7 +97,11 @@ def test_a_login_with_chatgpt_is_told_and_not_replaced(home: Path) -> None:
     code, err = log_in(home)
     assert (code, "`codex-py logout` first" in err) == (1, True)
     assert json.loads((home / "auth.json").read_text("utf-8")) == CHATGPT
-    assert call(home, "logout") == (0, "Successfully logged out\n")
+    away = {"CODEX_REFRESH_TOKEN_URL_OVERRIDE": "http://127.0.0.1:9/oauth/token"}
+    code, err = call(home, "logout", env=away)
+    assert (code, err.splitlines()[-1]) == (0, "Successfully logged out")
+    assert "was not told that it is over" in err
+    assert not (home / "auth.json").exists()
 
 
 def test_a_login_of_a_kind_that_cannot_be_used_is_told(home: Path) -> None:
@@ -117,12 +126,16 @@ def test_another_store_than_the_file_is_an_error_of_the_configuration(
     assert json.loads((home / "auth.json").read_text("utf-8")) == CHATGPT
 
 
-@pytest.mark.parametrize("argv", [[], ["--with-access-token"], ["--device-auth"]])
-def test_other_logins_are_refused_with_the_way_to_go(
-    home: Path, argv: list[str]
-) -> None:
-    code, err = call(home, "login", *argv)
-    assert (code, "`codex-py login --with-api-key`" in err) == (2, True)
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--with-access-token", "--device-auth"],
+        ["--with-api-key", "status"],
+        ["other"],
+    ],
+)
+def test_two_ways_do_not_go_together(home: Path, argv: list[str]) -> None:
+    assert call(home, "login", *argv)[0] == 2
 
 
 def test_keys_that_are_forbidden_are_refused(home: Path) -> None:

@@ -31,7 +31,7 @@ PAGE: Final = (
     "<body>Enable JavaScript and cookies to continue</body></html>"
 )
 _SCOPES: Final = {"openid", "profile", "email", "offline_access"}
-_REDIRECT: Final = r"http://localhost:(1455|1457)/auth/callback"
+_REDIRECT: Final = r"http://(localhost|127\.0\.0\.1):(1455|1457)/auth/callback"
 _OF_CODEX: Final = r"(?i)codex(_exec|_cli_rs|-tui|_vscode)?(/.*)?"
 _LIMITS: Final = {
     "x-codex-primary-used-percent": "12.5",
@@ -160,6 +160,13 @@ class ChatGPT(ScriptedServer):
         tokens = self._tokens(_Login(), 3600.0)
         return tokens["access_token"]
 
+    def handed_out_token(self) -> str:
+        """A personal access token, which says nothing about its account."""
+        with self._lock:
+            token = f"at-{next(self._numbers)}-of-{self.port}"
+            self._access[token] = (_Login(), time.time() + 3600.0)
+        return token
+
     def withdraw(self, access_token: str) -> None:
         """Refuse an access token from now on, although it has not expired."""
         with self._lock:
@@ -188,6 +195,7 @@ class ChatGPT(ScriptedServer):
             "POST /oauth/revoke": self._revoke,
             "POST /api/accounts/deviceauth/usercode": self._user_code,
             "POST /api/accounts/deviceauth/token": self._device_token,
+            "GET /v1/user-auth-credential/whoami": self._owner,
             "GET /backend-api/codex/models": self._list_models,
             "POST /backend-api/codex/responses": self._respond,
         }
@@ -293,6 +301,21 @@ class ChatGPT(ScriptedServer):
             if login is not None:
                 self._end(login, "refresh_token_invalidated")
         return _json({})
+
+    def _owner(self, request: testing.RecordedRequest) -> RenderedReply:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        with self._lock:
+            login, _ = self._access.get(token, (None, 0.0))
+        if login is None or not token.startswith("at-"):
+            raise _Refused(401, {"error": {"code": "invalid_token"}})
+        about = {
+            "email": EMAIL,
+            "chatgpt_user_id": "user-1",
+            "chatgpt_account_id": login.account,
+            "chatgpt_plan_type": "plus",
+            "chatgpt_account_is_fedramp": False,
+        }
+        return _json(about)
 
     def _user_code(self, request: testing.RecordedRequest) -> RenderedReply:
         if not self.device_is_known:

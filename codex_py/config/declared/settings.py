@@ -370,7 +370,9 @@ class Settings(Section):
     forced_login_method: Literal["chatgpt", "api"] | None = key(
         "The only kind of login that is allowed."
     )
-    forced_chatgpt_workspace_id: str | tuple[str, ...] | None = no_effect()
+    forced_chatgpt_workspace_id: str | tuple[str, ...] | None = key(
+        "The only ChatGPT workspaces that a login may belong to, by their ids."
+    )
     memories: Memories | None = no_effect()
     profile: str | None = key(
         "A name in `profiles`, in the old form of Codex.", in_project=False

@@ -18,10 +18,10 @@ from codex_py.app.json_rpc import (
     JsonRpc,
     RpcError,
 )
+from codex_py.app.logout import remove_login
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.app.served_threads import ServedThreads
-from codex_py.app.stored_login import remove_login
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
 from codex_py.command_line.serving import served_options
@@ -42,6 +42,7 @@ from codex_py.protocol.json_fields import as_object
 from codex_py.rollout.archive import delete
 from codex_py.rollout.index import find_session
 from codex_py.rollout.listing import list_sessions
+from codex_py.streams.standard import tell
 from codex_py.version import __version__
 
 _VERSION: Final = 1
@@ -181,7 +182,7 @@ class EditorAgent:
 
     async def _logout(self, _: schema.LogoutRequest) -> _Answer:
         config = self._config(self._arguments.cd)
-        await asyncio.to_thread(remove_login, config)
+        await asyncio.to_thread(remove_login, config, self._environment, tell)
         return {}
 
     async def _open(self, request: _Opening) -> _Answer:

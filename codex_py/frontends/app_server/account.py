@@ -1,14 +1,17 @@
 """Serves the account for requests to the model, and the models that can be chosen."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
+from codex_py.app.logout import remove_login
 from codex_py.app.settings import described_models
-from codex_py.app.stored_login import checked_key, remove_login, store_key, stored_login
+from codex_py.app.stored_login import checked_key, store_key, stored_login
 from codex_py.config.config import Config
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.items import Fields
+from codex_py.streams.standard import tell
 
 
 class Account:
@@ -53,7 +56,7 @@ class Account:
         raise RpcError(INVALID_REQUEST, f"no login is running: {asked.login_id}")
 
     async def logout(self, _: params.Nothing) -> Fields:
-        remove_login(self._config())
+        await asyncio.to_thread(remove_login, self._config(), self._environment, tell)
         self._later("account/updated", {"authMode": None, "planType": None})
         return {}
 

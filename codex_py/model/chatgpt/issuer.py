@@ -47,6 +47,18 @@ class LoginOver(ModelError):
         )
 
 
+class NoAnswer(StreamError):
+    """The issuer could not be asked. `reason`: its address and a clause."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"ChatGPT could not be asked: {reason}",
+            code="issuer_unavailable",
+            exit_code=ExitCode.UNAVAILABLE,
+        )
+
+
 class Issuer:
     """Sends requests to one issuer. Each method takes 30 s at most."""
 
@@ -79,11 +91,14 @@ class Issuer:
             "grant_type": "refresh_token",
             "refresh_token": refresh_token,
         }
-        status, answer = await self.post(self._token_url, json=fields)
+        try:
+            status, answer = await self.post(self._token_url, json=fields)
+        except NoAnswer as error:
+            raise _not_renewed(error.reason) from error
         has_tokens = any(text_field(answer, name) for name in NAMES)
         if status == HTTPStatus.OK and has_tokens:
             return answer
-        code = _code(answer)
+        code = code_in(answer)
         if code in _OVER or status == HTTPStatus.UNAUTHORIZED:
             raise LoginOver(code or f"HTTP status {status}")
         if status == HTTPStatus.OK:
@@ -95,7 +110,11 @@ class Issuer:
     async def exchange(
         self, code: str, verifier: str, redirect_uri: str
     ) -> tuple[int, JsonObject]:
-        """Exchange the code of a login. Returns the HTTP status, and the tokens or the error."""
+        """Exchange the code of a login. Returns the HTTP status, and the tokens or the error.
+
+        Raises:
+            NoAnswer: there was no answer.
+        """
         fields = {
             "grant_type": "authorization_code",
             "code": code,
@@ -113,6 +132,7 @@ class Issuer:
 
         Raises:
             ModelError: the issuer did not confirm it.
+            NoAnswer: there was no answer.
         """
         fields = {"token": token, "token_type_hint": kind}
         if kind == "refresh_token":
@@ -127,7 +147,7 @@ class Issuer:
         """Ask whose a personal access token is. Returns the HTTP status, and the facts.
 
         Raises:
-            StreamError: there was no answer.
+            NoAnswer: there was no answer.
         """
         override = self._environment.get(_ACCOUNTS_VARIABLE, "").strip().rstrip("/")
         accounts = override or f"{self.address}/api/accounts"
@@ -139,7 +159,7 @@ class Issuer:
         """Send a POST. Returns the HTTP status and the JSON of the answer, empty for any other.
 
         Raises:
-            StreamError: there was no answer.
+            NoAnswer: there was no answer.
         """
         return await self._send("POST", url, **sent)
 
@@ -147,7 +167,7 @@ class Issuer:
         """Send a request. Returns the HTTP status and the JSON of the answer, empty for any other.
 
         Raises:
-            StreamError: there was no answer.
+            NoAnswer: there was no answer.
         """
         body = b""
         try:
@@ -162,16 +182,16 @@ class Issuer:
                         break
         except TimeoutError as error:
             address = shown_url(url)
-            raise _not_renewed(f"{address}: no answer in {_TIMEOUT_S:g} s") from error
+            raise NoAnswer(f"{address}: no answer in {_TIMEOUT_S:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             # The error may quote an address that is no URL.
             cause = str(error) or type(error).__name__
-            raise _not_renewed(f"{shown_url(url)}: {cause}") from error
+            raise NoAnswer(f"{shown_url(url)}: {cause}") from error
         return response.status_code, json_object(body.decode(errors="replace"))
 
 
-def _code(answer: JsonObject) -> str:
-    """The code in the answer of an issuer that refuses; empty if there is none."""
+def code_in(answer: JsonObject) -> str:
+    """Return the code in the answer of an issuer that refuses; empty if there is none."""
     error = answer.get("error")
     if isinstance(error, str):
         return error

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from codex_py.filesystem.private import locked
 
-_LOCK_TIMEOUT_S: Final = 45.0
+LOCK_TIMEOUT_S: Final = 45.0
 """The wait for another process, which may be waiting 30 s for the issuer."""
 _SPARE_BYTES: Final = 32_768
 """The room for tokens that are longer than those that they replace."""
@@ -73,7 +73,7 @@ class LoginFile:
             OSError: the home cannot be written.
         """
         lock = self.path.with_name(f"{self.path.name}.lock")
-        with locked(lock, _LOCK_TIMEOUT_S, is_file=True):
+        with locked(lock, LOCK_TIMEOUT_S, is_file=True):
             yield
 
     @contextmanager

@@ -2,7 +2,7 @@
 or an administrator has handed out."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
@@ -11,7 +11,7 @@ from codex_py.errors import ExitCode, ModelError
 from codex_py.model.auth import ProviderKey, TokenSource
 from codex_py.model.chatgpt.issuer import Issuer
 from codex_py.model.chatgpt.plan_login import PlanLogin
-from codex_py.model.chatgpt.tokens import Tokens, claims
+from codex_py.model.chatgpt.tokens import Tokens, claims, workspace_ids
 from codex_py.protocol.json_fields import text_field
 
 _PERSONAL: Final = "at-"
@@ -22,16 +22,49 @@ def token_source(
     key: ProviderKey,
     environment: Mapping[str, str],
     warn: Callable[[str], None] = lambda _: None,
+    workspaces: str | tuple[str, ...] | None = None,
 ) -> TokenSource:
     """Return what gives the tokens in place of a key that `find_key` has found.
 
     Args:
         environment: has the proxies, and variables that move the issuer.
         warn: shows the user a sentence. Called from any thread.
+        workspaces: the setting `forced_chatgpt_workspace_id`.
     """
     if key.login_file is not None:
-        return PlanLogin(key.login_file, environment, warn=warn)
-    return AccessToken(key, Issuer(environment))
+        source: TokenSource = PlanLogin(key.login_file, environment, warn=warn)
+    else:
+        source = AccessToken(key, Issuer(environment))
+    allowed = workspace_ids(workspaces)
+    if allowed:
+        return _OfWorkspaces(source, allowed)
+    return source
+
+
+class _OfWorkspaces:
+    """A `TokenSource` that gives the tokens of another one if they belong to some workspaces."""
+
+    def __init__(self, source: TokenSource, workspaces: Sequence[str]) -> None:
+        self._source = source
+        self._workspaces = workspaces
+
+    async def key(self) -> ProviderKey:
+        return self._checked(await self._source.key())
+
+    async def after_refusal(self, refused: ProviderKey) -> ProviderKey:
+        return self._checked(await self._source.after_refusal(refused))
+
+    def _checked(self, key: ProviderKey) -> ProviderKey:
+        if key.account_id in self._workspaces:
+            return key
+        allowed = ", ".join(self._workspaces)
+        raise ModelError(
+            f"Login is restricted to workspace id(s) {allowed} (`forced_chatgpt_workspace_id`), and"
+            f" {key.source} belongs to {key.account_id or 'another one'}: sign in again with"
+            " `codex-py login`",
+            code="forbidden_workspace",
+            exit_code=ExitCode.AUTHENTICATION,
+        )
 
 
 class AccessToken:

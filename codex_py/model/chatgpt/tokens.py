@@ -79,6 +79,16 @@ class Tokens:
         return of_user or object_field(claims(self.access_token), _CLAIM)
 
 
+def workspace_ids(setting: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the workspaces in the setting `forced_chatgpt_workspace_id`; empty: all are allowed.
+
+    A workspace is named by the id of its account.
+    """
+    if isinstance(setting, str):
+        return (setting,)
+    return setting or ()
+
+
 def claims(token: str) -> JsonObject:
     """Return the claims of a JWT, whose signature is not checked; empty for any other text.
 

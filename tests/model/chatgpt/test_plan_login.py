@@ -269,7 +269,7 @@ def test_a_lock_that_nobody_lets_go_of_is_told(
     chatgpt: ChatGPT, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chatgpt.sign_in(path.parent, expires_in_s=-1)
-    monkeypatch.setattr("codex_py.model.chatgpt.login_file._LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("codex_py.model.chatgpt.login_file.LOCK_TIMEOUT_S", 0.1)
     with (
         locked(path.parent / "auth.json.lock", 1, is_file=True),
         pytest.raises(StreamError, match="by another process") as raised,
