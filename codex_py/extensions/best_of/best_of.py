@@ -14,17 +14,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import fields, replace
-from itertools import cycle, islice, product
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
 from codex_py.api.attempts import Attempts
 from codex_py.api.commands import CodexError, ExitCode, UsageError
-from codex_py.api.configuration import ConfigError, unknown_setting
+from codex_py.api.configuration import ConfigError
 from codex_py.api.data import encode_json, plain_data
 from codex_py.api.exec_runs import (
     ExecProgram,
-    decode_prompt,
     exec_stderr,
     load_exec_config,
     require_images,
@@ -40,11 +39,13 @@ from codex_py.api.options import (
 )
 from codex_py.api.patches import PatchError
 from codex_py.api.prices import price_of, unknown_price
-from codex_py.api.streams import aligned, on_one_line, printable
+from codex_py.api.streams import on_one_line, printable
 from codex_py.api.worktrees import BaseSnapshot, project_root, snapshot_of
 from codex_py.extensions.best_of.attempt import Attempt, AttemptRunner
+from codex_py.extensions.best_of.attempt_table import attempt_lines
 from codex_py.extensions.best_of.choice import best_first, judged
 from codex_py.extensions.best_of.options import AttemptOptions
+from codex_py.extensions.best_of.variations import variations, varied_prompt
 
 _AT_ONCE: Final = 4
 """The number of attempts that run side by side, unless `--jobs` says otherwise."""
@@ -79,18 +80,6 @@ _NOT_OF_ATTEMPTS: Final = {
 }
 _OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - _NOT_OF_ATTEMPTS
 """The options that every attempt gets."""
-_COLUMNS: Final = (
-    "ATTEMPT",
-    "VARIED",
-    "STATE",
-    "PASSED",
-    "SCORE",
-    "DIFF",
-    "TOKENS",
-    "SECONDS",
-)
-_NUMBERS: Final = range(4, 8)
-"""The columns that are aligned to the right."""
 
 
 class BestOfOptions(AttemptOptions):
@@ -101,8 +90,8 @@ class BestOfOptions(AttemptOptions):
         cwd = working_folder(arguments.cd)
         if project_root(cwd, (".git",)) is None:
             raise UsageError(f"--best-of needs a git repository, and {cwd} is in none")
-        variations = _variations(self.vary)
-        varied = variations[0].get("prompt")
+        combinations = variations(self.vary)
+        varied = combinations[0].get("prompt")
         if varied is not None and target.prompt is not None:
             raise UsageError("--vary prompt=… takes the place of PROMPT")
         stderr = exec_stderr()
@@ -115,32 +104,8 @@ class BestOfOptions(AttemptOptions):
         own = for_another_tree(environment)
         own.pop("GITHUB_STEP_SUMMARY", None)
         program = ExecProgram(arguments, target, own, stderr)
-        best_of = _BestOf(self, program, prompt, variations)
+        best_of = _BestOf(self, program, prompt, combinations)
         return program.run(best_of.choose)
-
-
-def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
-    """Combine all values of `--vary`, by key. The value of the first key changes fastest."""
-    choices: dict[str, list[str]] = {}
-    for text in vary:
-        key, _, values = text.partition("=")
-        choices[key] = values.split(",")
-        if not key or not all(choices[key]):
-            raise UsageError(f"--vary: write KEY=VALUE,VALUE, not {text!r}")
-        _require_known(key, choices[key][0])
-    # `product` changes the last one fastest.
-    keys = list(reversed(choices))
-    combinations = product(*[choices[key] for key in keys])
-    return [dict(zip(keys, values, strict=True)) for values in combinations]
-
-
-def _require_known(key: str, value: str) -> None:
-    """Refuse an unknown setting: its values would make no difference between attempts."""
-    if key in {"model", "prompt", "effort"}:
-        return
-    problem = unknown_setting(f"{key}={value}")
-    if problem is not None:
-        raise UsageError(f"--vary: {problem}")
 
 
 class _BestOf:
@@ -233,7 +198,7 @@ class _BestOf:
             raise ConfigError(f"the cost cannot be limited because {why}")
         text = prompt
         if "prompt" in varied:
-            text = _varied_prompt(varied["prompt"])
+            text = varied_prompt(varied["prompt"])
         own = replace(
             own,
             add_dir=self._add_dirs(root),
@@ -444,8 +409,7 @@ class _BestOf:
                 "why": why,
             }
             self._program.stdout.write(encode_json(told) + b"\n")
-        rows: list[Sequence[str]] = [_COLUMNS, *map(_cells, self._attempts)]
-        lines = [line.rstrip() for line in aligned(rows, _NUMBERS)]
+        lines = attempt_lines(self._attempts)
         if any(each.patch for each in self._attempts):
             lines.append(f"The patches are in {self._runner.patches}.")
         if winner is not None:
@@ -460,44 +424,6 @@ class _BestOf:
         self._program.stderr.write_text(f"{report}\n")
 
 
-def _varied_prompt(value: str) -> str:
-    """The prompt of `--vary`: a text, or `@` and the path of a file that has it."""
-    if not value.startswith("@"):
-        return value
-    path = value[1:]
-    try:
-        return decode_prompt(Path(path).read_bytes())
-    except OSError as error:
-        raise UsageError(f"--vary: cannot read {path!r}: {error.strerror}") from error
-
-
 def _absolute(path: str | None) -> str | None:
     """An attempt works in another folder, so it gets absolute paths."""
     return path and str(Path(path).absolute())
-
-
-def _cells(attempt: Attempt) -> list[str]:
-    """The attempt's row in the table that is printed at the end."""
-    settings = [f"{key}={value}" for key, value in attempt.varied.items()]
-    varied = " ".join(settings)
-    passed = "yes" if attempt.passed else "no"
-    seconds = None
-    if attempt.seconds is not None:
-        seconds = round(attempt.seconds, 1)
-    cells = [
-        str(attempt.attempt),
-        varied or "-",
-        attempt.state,
-        passed,
-        _or_dash(attempt.score),
-        _or_dash(attempt.diff_lines),
-        str(attempt.usage.total_tokens),
-        _or_dash(seconds),
-    ]
-    return list(map(on_one_line, cells))
-
-
-def _or_dash(value: object) -> str:
-    if value is None:
-        return "-"
-    return str(value)

@@ -1,6 +1,7 @@
 """`exec --best-of N`: several attempts, of which the best is applied, and nothing else changes.
 
 Tests `extensions/best_of/attempt.py`, `extensions/best_of/choice.py`, `extensions/best_of/best_of.py`,
+`extensions/best_of/options.py`, `extensions/best_of/variations.py`, `extensions/best_of/attempt_table.py`,
 `app/worktrees/snapshot.py` and `app/patching.py`.
 """
 
