@@ -5,7 +5,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -83,12 +83,18 @@ def written_whole(path: Path, *, replaces: bool = True) -> Generator[BinaryIO]:
 
 @contextmanager
 def locked(
-    path: Path, timeout_s: float, *, is_file: bool = False, shared: bool = False
+    path: Path,
+    timeout_s: float,
+    *,
+    is_file: bool = False,
+    shared: bool = False,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Generator[None]:
     """Hold the lock of a folder or a file. Raises as `lock` does.
 
     Args:
         is_file: the path is that of a private file, which is made if it is missing.
+        given_up: see `lock`.
     """
     if is_file:
         flags = os.O_RDWR | os.O_CREAT
@@ -96,7 +102,7 @@ def locked(
         flags = os.O_RDONLY | os.O_DIRECTORY
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
-        lock(descriptor, timeout_s, shared=shared)
+        lock(descriptor, timeout_s, shared=shared, given_up=given_up)
         yield
     finally:
         os.close(descriptor)
@@ -107,6 +113,7 @@ def lock(
     timeout_s: float,
     *,
     shared: bool = False,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> None:
     """Hold the lock of a file or a folder until its descriptor is closed.
 
@@ -115,6 +122,7 @@ def lock(
 
     Args:
         timeout_s: how long to wait; with 0 it is tried once.
+        given_up: asked between two tries; True ends the wait as the timeout does.
 
     Raises:
         TimeoutError: another process held the lock all the time.
@@ -127,7 +135,7 @@ def lock(
             fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
         except BlockingIOError as error:
             # flock has no timeout.
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or given_up():
                 reason = "another process has locked it and does not let go of it"
                 raise TimeoutError(errno.ETIMEDOUT, reason) from error
             time.sleep(_POLL_S)

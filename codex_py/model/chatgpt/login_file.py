@@ -3,8 +3,9 @@
 import errno
 import json
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,8 @@ from codex_py.filesystem.private import locked
 
 LOCK_TIMEOUT_S: Final = 45.0
 """The wait for another process, which may be waiting 30 s for the issuer."""
+_LEFT_AFTER_S: Final = 600.0
+"""The age of files of which nobody writes any more."""
 _SPARE_BYTES: Final = 32_768
 """The room for tokens that are longer than those that they replace."""
 
@@ -65,26 +68,32 @@ class LoginFile:
         self.path = path
 
     @contextmanager
-    def locked(self) -> Generator[None]:
+    def locked(self, given_up: Callable[[], bool] = lambda: False) -> Generator[None]:
         """Hold the lock across all processes.
 
+        `given_up` is asked while another process holds it; True ends the wait.
+
         Raises:
-            TimeoutError: another process holds it for too long.
+            TimeoutError: another process holds it for too long, or the wait was given up.
             OSError: the home cannot be written.
         """
         lock = self.path.with_name(f"{self.path.name}.lock")
-        with locked(lock, LOCK_TIMEOUT_S, is_file=True):
+        with locked(lock, LOCK_TIMEOUT_S, is_file=True, given_up=given_up):
             yield
 
     @contextmanager
     def reserved(self) -> Generator[ReservedFile]:
-        """Reserve room for new contents, until the end of the context.
+        """Reserve room for new contents, until the end of the context. Called with the lock.
+
+        What a process that was killed has left of this is removed.
 
         Raises:
             OSError: there is no room, or the folder cannot be written.
         """
         target = self.path.resolve()
-        part = target.with_name(f".part-{os.urandom(8).hex()}")
+        beginning = f".{target.name}.part-"
+        _remove_leftovers(target.parent, beginning)
+        part = target.with_name(f"{beginning}{os.urandom(8).hex()}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         opened = os.open(part, flags, 0o600)
         try:
@@ -95,6 +104,18 @@ class LoginFile:
                 yield reserved
         finally:
             part.unlink(missing_ok=True)
+
+
+def _remove_leftovers(folder: Path, beginning: str) -> None:
+    """Remove old files by the beginning of their names.
+
+    A newer one may belong to another home whose file is a link to ours, with a lock of its own.
+    """
+    newest = time.time() - _LEFT_AFTER_S
+    for path in folder.glob(f"{beginning}*"):
+        with suppress(OSError):
+            if path.lstat().st_mtime < newest:
+                path.unlink()
 
 
 def _size(path: Path) -> int:

@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError, cause
 from codex_py.model.auth import ProviderKey, holds_tokens, stored_fields, token_key
@@ -23,6 +24,10 @@ from codex_py.protocol.json_fields import JsonObject, text_field
 _OTHER_PROGRAM_S: Final = 2.0
 """The wait for a program that does not know the lock, and has used our refresh token, to write."""
 _POLL_S: Final = 0.05
+
+
+GivenUp: TypeAlias = Callable[[], bool]
+"""True as soon as nobody waits for the tokens any more."""
 
 
 class PlanLogin:
@@ -60,8 +65,7 @@ class PlanLogin:
         """Return the token for the next request, renewed if it is old. See `TokenSource`."""
         tokens = self._tokens
         if tokens is None or tokens.is_old or self._unwritten is not None:
-            # A thread finishes even if this is cancelled: losing new tokens would lose the login.
-            tokens = await asyncio.to_thread(self._current)
+            tokens = await _in_thread(self._current)
         return self._key_of(tokens)
 
     async def after_refusal(self, refused: ProviderKey) -> ProviderKey:
@@ -69,32 +73,32 @@ class PlanLogin:
 
         If the file has another one meanwhile, it is returned; otherwise the login is renewed.
         """
-        tokens = await asyncio.to_thread(self._other_than, refused.value)
+        tokens = await _in_thread(partial(self._other_than, refused.value))
         return self._key_of(tokens)
 
     def _key_of(self, tokens: Tokens) -> ProviderKey:
         return token_key(tokens.access_token, self._file.path, tokens.account_id)
 
-    def _current(self) -> Tokens:
+    def _current(self, given_up: GivenUp) -> Tokens:
         """The tokens to use now. Blocks."""
         with self._mutex:
-            self._write_late()
+            self._write_late(given_up)
             tokens = self._tokens
             if tokens is None:
                 tokens = self._stored()
             if tokens.is_old:
-                tokens = self._renewed_if_possible(tokens)
+                tokens = self._renewed_if_possible(tokens, given_up)
             self._tokens = tokens
             return tokens
 
-    def _other_than(self, refused: str) -> Tokens:
+    def _other_than(self, refused: str, given_up: GivenUp) -> Tokens:
         """Tokens with another access token than the refused one. Blocks."""
         with self._mutex:
             tokens = self._tokens
             if tokens is None or tokens.access_token == refused:
                 tokens = self._stored()
             if tokens.access_token == refused:
-                tokens = self._renewed(tokens)
+                tokens = self._renewed(tokens, given_up)
             self._tokens = tokens
             return tokens
 
@@ -110,22 +114,22 @@ class PlanLogin:
             )
         return tokens
 
-    def _renewed_if_possible(self, tokens: Tokens) -> Tokens:
+    def _renewed_if_possible(self, tokens: Tokens, given_up: GivenUp) -> Tokens:
         """Renewed tokens. If that fails for now, the old ones as long as they have not expired."""
         try:
-            return self._renewed(tokens)
+            return self._renewed(tokens, given_up)
         except (StreamError, ConfigError):
             if tokens.has_expired:
                 raise
             return tokens
 
-    def _renewed(self, used: Tokens) -> Tokens:
+    def _renewed(self, used: Tokens, given_up: GivenUp) -> Tokens:
         """Renew the login, unless another program has done it meanwhile.
 
         `used`: the tokens that are old, or that the server has refused.
         """
         try:
-            with self._file.locked():
+            with self._file.locked(given_up):
                 stored = self._stored()
                 if _can_replace(stored, used):
                     return stored
@@ -195,13 +199,13 @@ class PlanLogin:
             " without it, you will have to sign in again."
         )
 
-    def _write_late(self) -> None:
+    def _write_late(self, given_up: GivenUp) -> None:
         """Write tokens that could not be written, unless the file has a newer login."""
         answer = self._unwritten
         if answer is None:
             return
         try:
-            with self._file.locked():
+            with self._file.locked(given_up):
                 fields = stored_fields(self._file.path)
                 stored = tokens_in(fields)
                 if stored is not None and stored.refresh_token == self._replaced:
@@ -223,6 +227,18 @@ class PlanLogin:
                 return stored
             time.sleep(_POLL_S)
         return None
+
+
+async def _in_thread(work: Callable[[GivenUp], Tokens]) -> Tokens:
+    """Run work in a thread, which gives up waiting for other processes if this is cancelled.
+
+    A renewal that was begun is finished even then: losing new tokens would lose the login.
+    """
+    given_up = threading.Event()
+    try:
+        return await asyncio.to_thread(work, given_up.is_set)
+    finally:
+        given_up.set()
 
 
 def _can_replace(stored: Tokens, used: Tokens) -> bool:

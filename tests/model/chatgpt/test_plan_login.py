@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import resource
 import stat
 import threading
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -276,3 +278,50 @@ def test_a_lock_that_nobody_lets_go_of_is_told(
     ):
         key(plan_login(chatgpt, path))
     assert raised.value.exit_code is ExitCode.TEMPORARY
+
+
+def test_a_wait_for_another_process_can_be_cancelled(
+    chatgpt: ChatGPT, path: Path
+) -> None:
+    chatgpt.sign_in(path.parent, expires_in_s=-1)
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(plan_login(chatgpt, path).key(), 0.3)
+
+    begun = time.monotonic()
+    with locked(path.parent / "auth.json.lock", 1, is_file=True):
+        # The end of the loop waits for its threads.
+        asyncio.run(main())
+    assert time.monotonic() - begun < 20
+    assert chatgpt.renewals == 0
+
+
+def test_a_renewal_that_was_begun_is_finished_and_kept(
+    chatgpt: ChatGPT, path: Path
+) -> None:
+    before = chatgpt.sign_in(path.parent, expires_in_s=-1)
+    chatgpt.renewal_s = 1.0
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(plan_login(chatgpt, path).key(), 0.3)
+
+    asyncio.run(main())
+    assert chatgpt.renewals == 1
+    tokens = read(path)["tokens"]
+    assert tokens["refresh_token"] != before["tokens"]["refresh_token"]
+    assert key(plan_login(chatgpt, path)) == tokens["access_token"]
+
+
+def test_what_a_killed_process_has_left_is_removed(
+    chatgpt: ChatGPT, path: Path
+) -> None:
+    chatgpt.sign_in(path.parent, expires_in_s=-1)
+    left = path.with_name(".auth.json.part-0123456789abcdef")
+    new = path.with_name(".auth.json.part-fedcba9876543210")
+    for part in (left, new):
+        part.write_text("{", encoding="utf-8")
+    os.utime(left, (1, 1))
+    key(plan_login(chatgpt, path))
+    assert (left.exists(), new.exists()) == (False, True)
