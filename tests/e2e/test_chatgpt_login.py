@@ -5,9 +5,11 @@ Also tests `model/chatgpt/sources.py`.
 
 import json
 
-from codex_py.testing import ev_completed, ev_message
+import pytest
+
+from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.chatgpt import ACCOUNT, ChatGPT
-from tests.support.program import Workplace
+from tests.support.program import Workplace, run_codex_py
 
 DONE = [*ev_message("done"), ev_completed()]
 
@@ -117,3 +119,59 @@ def test_a_token_in_the_environment_is_used(place: Workplace) -> None:
         (request,) = chatgpt.requests
     assert request.headers["authorization"] == f"Bearer {token}"
     assert request.headers["chatgpt-account-id"] == ACCOUNT
+
+
+@pytest.mark.parametrize("is_exported", [False, True])
+def test_no_token_is_in_what_the_program_starts_writes_or_prints(
+    place: Workplace, is_exported: bool
+) -> None:
+    call = ev_function_call("c1", "exec_command", {"cmd": "env > seen-by-command; env"})
+    seen = "{ env; cat; } > seen-by-"
+    hook = {"type": "command", "command": f"{seen}hook"}
+    hooks = {"hooks": {"PreToolUse": [{"hooks": [hook]}]}}
+    with ChatGPT([[*call, ev_completed()], DONE]) as chatgpt:
+        env = dict(chatgpt.environment)
+        chatgpt.configure(place.home)
+        config = place.home / "config.toml"
+        server = {"command": "sh", "args": ["-c", f"env > {place.cwd}/seen-by-server"]}
+        lines = [f"{key} = {json.dumps(value)}" for key, value in server.items()]
+        text = "\n".join([config.read_text("utf-8"), "[mcp_servers.local]", *lines, ""])
+        config.write_text(text, "utf-8")
+        (place.home / "hooks.json").write_text(json.dumps(hooks), "utf-8")
+        # An old token, so that there are two logins to look for.
+        secrets = set(chatgpt.sign_in(place.home, expires_in_s=-1)["tokens"].values())
+        if is_exported:
+            env["CODEX_ACCESS_TOKEN"] = chatgpt.personal_token()
+            secrets.add(env["CODEX_ACCESS_TOKEN"])
+        outcome = place.rerun(
+            "--dangerously-bypass-hook-trust",
+            *("--log", str(place.cwd / "log"), "--record", str(place.cwd / "tape")),
+            "go",
+            env=env,
+        )
+        assert outcome.code == 0
+        assert chatgpt.renewals == int(not is_exported)
+    stored = json.loads((place.home / "auth.json").read_text("utf-8"))
+    secrets = (secrets | set(stored["tokens"].values())) - {ACCOUNT}
+    exported = run_codex_py(
+        ["sessions", "export", outcome.events[0]["thread_id"]], place.home, place.cwd
+    )
+    assert exported.returncode == 0
+    written = {
+        str(file): file.read_bytes()
+        for folder in (place.cwd, place.home)
+        for file in folder.rglob("*")
+        if file.is_file() and file.name != "auth.json"
+    }
+    written["events"] = json.dumps(outcome.events).encode()
+    written["stderr"] = outcome.err.encode()
+    written["export"] = exported.stdout + exported.stderr
+    names = {file.rpartition("/")[2] for file in written}
+    looked = {"seen-by-command", "seen-by-hook", "seen-by-server", "log", "tape"}
+    assert looked <= names
+    found = [
+        file
+        for file, data in written.items()
+        if any(secret.encode() in data for secret in secrets)
+    ]
+    assert found == []
