@@ -15,9 +15,14 @@ configuration denies: `denials_of(config.files).refuses(path)`.
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.output_file import OutputFile
 from codex_py.filesystem.own_folder import own_folder
-from codex_py.filesystem.private import lock, make_private, open_emptied, written_whole
+from codex_py.filesystem.private import (
+    lock,
+    make_private,
+    make_record_folder,
+    open_emptied,
+    written_whole,
+)
 from codex_py.filesystem.reading import open_ordinary, read_whole, real_path
-from codex_py.filesystem.record_folders import make_record_folder
 from codex_py.filesystem.texts import NotText, decode_text
 
 __all__ = [

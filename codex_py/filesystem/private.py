@@ -5,14 +5,15 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 _POLL_S = 0.01
 _NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Errors of file systems without locks. Working without a lock is better than not working."""
+_RECORDS_MARK: Final = ".records"
 
 
 def make_private(folder: Path) -> None:
@@ -25,6 +26,27 @@ def make_private(folder: Path) -> None:
     for path in reversed((folder, *folder.parents)):
         if not path.exists():
             path.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_record_folder(home: Path, name: str) -> Path:
+    """Make the folder `codex-py/NAME` of `$CODEX_HOME` for copies of the user's files, such as patches.
+
+    The sandbox hides it if the policy denies any path: a copy may have the contents of such a path. A
+    file marks it, so that this holds also when the feature that made it is gone.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = home / "codex-py" / name
+    make_private(folder)
+    (folder / _RECORDS_MARK).touch()
+    return folder
+
+
+def record_folders(home: Path) -> Iterator[Path]:
+    """Yield the folders that `make_record_folder` has made in `$CODEX_HOME`."""
+    for mark in home.glob(f"codex-py/*/{_RECORDS_MARK}"):
+        yield mark.parent
 
 
 def open_emptied(path: Path) -> int:

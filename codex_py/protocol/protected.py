@@ -53,7 +53,7 @@ HOME_RECORDS: Final = (
     "codex-py/imports",
 )
 """Entries of `$CODEX_HOME` that are also hidden if the policy denies any path: an earlier session
-may have recorded the contents of such a path. `filesystem.record_folders` has those of features."""
+may have recorded the contents of such a path. `filesystem.private.record_folders` has those of features."""
 
 
 def spelt_out(name: str) -> str:

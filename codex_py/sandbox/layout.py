@@ -9,8 +9,8 @@ from pathlib import Path
 
 from codex_py.filesystem.denials import NOTHING, DeniedPaths
 from codex_py.filesystem.git import common_folder, git_folder
+from codex_py.filesystem.private import record_folders
 from codex_py.filesystem.reading import is_empty_folder
-from codex_py.filesystem.record_folders import record_folders
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.protected import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.filesystem.record_folders import make_record_folder
+from codex_py.filesystem.private import make_record_folder
 from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.file_rules import FileRules
 from codex_py.sandbox.backends.backend import Backend
