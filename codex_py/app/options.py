@@ -18,6 +18,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.network_report import NetworkReport
+from codex_py.protocol.patched_file import OpenTexts
 from codex_py.protocol.place import Place
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelClient
@@ -108,6 +109,8 @@ class SessionOptions:
     text_deltas: bool = True
     """Emit the text of answers and of reasoning while it streams. If nobody shows it, it is not
     even parsed."""
+    open_texts: OpenTexts | None = None
+    """The texts in the user's editor, which patches change instead of older ones on disk."""
     of_extensions: Sequence[MakesFeature] = ()
     """Options of extensions, which make their features."""
     mcp_startup_wait: McpStartupWait | None = None

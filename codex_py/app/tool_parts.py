@@ -230,6 +230,7 @@ def _tools(
         allow_login_shell=config.settings.allow_login_shell,
         login_shell=login_shell if config.settings.allow_login_shell else None,
         unambiguous_patches=config.settings.patch.ambiguous == "refuse",
+        open_texts=setup.options.open_texts,
     )
 
 

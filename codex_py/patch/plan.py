@@ -2,10 +2,10 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, NamedTuple, Self, TypeVar
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import (
@@ -22,6 +22,13 @@ from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.protected import PROTECTED_NAMES, spelt_out
 
 _PartT = TypeVar("_PartT")
+
+
+class UnsavedText(NamedTuple):
+    """The contents of a file in an editor, which differ from those on disk."""
+
+    disk: bytes
+    editor: bytes
 
 
 class Rejected(Exception):
@@ -136,6 +143,30 @@ class PatchPlan:
                 kind="refused",
             )
         return self
+
+    def save(self, unsaved: Mapping[str, UnsavedText]) -> None:
+        """Write unsaved texts to those of these files that the patch changes, as their user would.
+
+        No journal has this. Undoing the patch later brings these texts back.
+
+        Args:
+            unsaved: the texts by the real paths of their files.
+
+        Raises:
+            PatchError: of kind `file`: writing failed, or a file has changed since it was read.
+        """
+        changes: list[EntryChange] = []
+        for file in self._files:
+            text = unsaved.get(file.location)
+            if text is None:
+                continue
+            change = EntryChange(file.path, file.location, file.before)
+            change.old = text.disk
+            change.new = text.editor
+            change.fate = "file"
+            changes.append(change)
+        if changes:
+            commit(JournalEntry(changes))
 
     def commit(self, journal: Journal | None = None) -> Committed:
         """Write everything, or nothing. Call this once.

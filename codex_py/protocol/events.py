@@ -8,6 +8,7 @@ those are additions.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from codex_py.protocol.approval import Denied
@@ -228,6 +229,8 @@ class FilesPatched(_LiveOnly):
     files: Sequence[PatchedFile]
     entry: int | None = None
     """The number of the patch's entry in the journal; None if it has no entry."""
+    saved: Sequence[Path] = ()
+    """The real paths of files to which unsaved text of the user's editor was saved just before."""
 
 
 @frozen

@@ -1,10 +1,10 @@
-"""Describes the change of one file by a patch, and the changes in a work tree."""
+"""Describes the change of one file by a patch, the changes in a work tree, and an editor's texts."""
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Self, TypeAlias
+from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
 
 ChangeKind: TypeAlias = Literal["add", "delete", "update"]
 
@@ -93,3 +93,25 @@ class TreeChanges(NamedTuple):
     unseen: Sequence[str] = ()
     """The absolute paths of changed files whose contents are not known, such as large ones; and of
     folders that a `.gitignore` ignores since this turn, each with a slash at its end."""
+
+
+class OpenTexts(Protocol):
+    """The files that a user has open in an editor, with text that may not be on disk yet."""
+
+    async def read(self, path: Path) -> str | None:
+        """Return the text of a file in the editor; None if the editor does not know the file.
+
+        The wait has a deadline. `path` is absolute.
+
+        Raises:
+            ToolError: the editor failed, or did not answer in time.
+        """
+        ...
+
+    async def show(self, texts: Mapping[Path, str]) -> Sequence[str]:
+        """Give the editor the new texts of files that were just written to disk.
+
+        Returns sentences about the files whose text the editor did not take. It raises nothing,
+        because the files are written.
+        """
+        ...

@@ -8,6 +8,7 @@ from typing import Any
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.image_rule import ImageRule
+from codex_py.protocol.patched_file import OpenTexts
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
@@ -30,6 +31,7 @@ def builtin_tools(
     allow_login_shell: bool = True,
     login_shell: LoginShell | None = None,
     unambiguous_patches: bool = False,
+    open_texts: OpenTexts | None = None,
 ) -> Mapping[str, Callable[[], Tool[Any]]]:
     """Return a function for each tool of one session, by the tool's name. It makes the tool.
 
@@ -41,7 +43,7 @@ def builtin_tools(
     def apply_patch():
         from codex_py.tools.patch.apply_patch import ApplyPatch  # 7 ms, once needed
 
-        return ApplyPatch(home, unambiguous=unambiguous_patches)
+        return ApplyPatch(home, unambiguous=unambiguous_patches, open_texts=open_texts)
 
     runner = CommandRunner(
         processes,

@@ -35,6 +35,8 @@ _METHODS: Final = {
     "session/update": "SessionNotification",
     "session/request_permission": "RequestPermissionRequest",
     "elicitation/create": "CreateElicitationRequest",
+    "fs/read_text_file": "ReadTextFileRequest",
+    "fs/write_text_file": "WriteTextFileRequest",
 }
 Message: TypeAlias = dict[str, Any]
 Answer: TypeAlias = Callable[[str, Message], Any]

@@ -84,8 +84,8 @@ class TurnChanges:
 
     def _watch(self, event: Event) -> None:
         match event:
-            case FilesPatched(files=files, entry=entry):
-                self._loaded().patched(files, entry)
+            case FilesPatched(files=files, entry=entry, saved=saved):
+                self._loaded().patched(files, entry, saved)
             # A command changes files from its start to its end: not while it waits for an approval,
             # but also after its call.
             case ItemStarted(CommandExecution(id=item)) if self._records:

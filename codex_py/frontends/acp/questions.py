@@ -35,6 +35,8 @@ class ClientCapabilities:
     """The capabilities of a client. A value of a wrong type counts as no, as the schema says."""
 
     has_terminal: bool = False
+    can_read_files: bool = False
+    can_write_files: bool = False
     has_notices: bool = False
     has_forms: bool = False
     has_urls: bool = False
@@ -44,10 +46,13 @@ class ClientCapabilities:
         """Read the capabilities from the params of `initialize`."""
         can = as_object(as_object(params).get("clientCapabilities"))
         auth = as_object(can.get("auth"))
+        files = as_object(can.get("fs"))
         session = as_object(can.get("session"))
         elicitation = as_object(can.get("elicitation"))
         return cls(
             has_terminal=auth.get("terminal") is True,
+            can_read_files=files.get("readTextFile") is True,
+            can_write_files=files.get("writeTextFile") is True,
             has_notices=isinstance(session.get("notices"), dict),
             has_forms=isinstance(elicitation.get("form"), dict),
             has_urls=isinstance(elicitation.get("url"), dict),

@@ -16,6 +16,7 @@ from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
 from codex_py.filesystem.own_folder import own_folder
+from codex_py.frontends.acp.files import EditorFiles
 from codex_py.frontends.acp.options import EditorOptions, models_of_provider
 from codex_py.frontends.acp.prompts import (
     Commands,
@@ -77,7 +78,16 @@ class EditorSession(ServedThread):
         unprompted: UnpromptedSessions,
         known_as: str = "",
     ) -> None:
+        files = EditorFiles(
+            rpc,
+            can_read=client.can_read_files,
+            can_write=client.can_write_files,
+            folders=(config.cwd, *options.add_dirs),
+        )
+        if client.can_read_files or client.can_write_files:
+            options = replace(options, open_texts=files)
         super().__init__(options, environment)
+        self._files = files
         self.hold_notices()
         self.id = known_as
         self._rpc = rpc
@@ -103,6 +113,7 @@ class EditorSession(ServedThread):
         session = await super().open()
         self.id = self.id or session.thread_id
         self._questions.session_id = self.id
+        self._files.session_id = self.id
         await asyncio.to_thread(self._commands.find)
         return session
 

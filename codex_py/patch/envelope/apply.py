@@ -7,8 +7,9 @@
 Sections take effect in order: a later one sees the files as an earlier one left them.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from codex_py.errors import PatchError
 from codex_py.patch.diff.names import refuse_long
@@ -34,6 +35,7 @@ def plan_patch(
     *,
     readable: Callable[[str], bool] | None = None,
     unambiguous: bool = False,
+    texts: Mapping[str, bytes] = MappingProxyType({}),
 ) -> PatchPlan:
     """Read a patch and check all of it against the files. Nothing is written.
 
@@ -43,6 +45,8 @@ def plan_patch(
         readable: tells whether a real, absolute path may be read; None allows everything. It is
             asked before a file is opened, and a refusal ends the planning.
         unambiguous: refuse a hunk whose old lines fit several places, instead of taking the first.
+        texts: contents of files, by real path, that are newer than those on disk. Write them with
+            `PatchPlan.save`, and plan again, before you commit.
 
     Raises:
         PatchError: the message begins like that of Codex, and adds help.
@@ -52,7 +56,7 @@ def plan_patch(
         raise PatchError("No files were modified.", kind="empty")
     findings = Findings()
     with Directories() as handles:
-        overlay = EnvelopeTree(cwd, handles, readable)
+        overlay = EnvelopeTree(cwd, handles, readable, texts)
         planner = _Planner(overlay, findings)
         planner.run(sections)
     findings.raise_failures()

@@ -8,9 +8,10 @@ a `Path` of each costs more than reading them.
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
@@ -43,12 +44,17 @@ class PlannedTree:
     Args:
         handles: closed by the caller, when nothing is read any more.
         readable: tells whether a real, absolute path may be read; None allows everything.
+        texts: contents of regular files, by real path, that are newer than those on disk.
     """
 
     def __init__(
-        self, handles: Directories, readable: Callable[[str], bool] | None = None
+        self,
+        handles: Directories,
+        readable: Callable[[str], bool] | None = None,
+        texts: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         self._handles = handles
+        self._texts = texts
         self._readable = readable
         self._files: dict[str, EntryChange] = {}
         """The entries by location."""
@@ -111,9 +117,10 @@ class PlannedTree:
             return Content(file.old or b"", "submodule")
         if not before.is_link and not before.is_file:
             raise OSError(f"path `{file.path}` is not a file")
+        if file.old is None and before.is_file:
+            self._refuse_unreadable(file.location)
+            file.old = self._texts.get(file.location)
         if file.old is None:
-            if before.is_file:
-                self._refuse_unreadable(file.location)
             # A handle reads the entry whose status is known, even if a directory on the way has
             # become a link since. Before the entry is replaced, its status is checked again.
             file.old = self._handles.contents(file.location, before)
@@ -192,8 +199,9 @@ class EnvelopeTree(PlannedTree):
         cwd: Path,
         handles: Directories,
         readable: Callable[[str], bool] | None = None,
+        texts: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        super().__init__(handles, readable)
+        super().__init__(handles, readable, texts)
         self._cwd = str(cwd)
         self._real_folders: dict[str, str] = {"/": "/"}
 

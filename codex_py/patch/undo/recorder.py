@@ -9,7 +9,7 @@ of its patches.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +113,8 @@ class TurnRecorder:
         self._net = NetChanges()
         self._later = NetChanges()
         """Changes of patches since the last copy. The next copy shows those in the work tree too."""
+        self._saved: set[Path] = set()
+        """Files to which text of the user's editor was saved since the last copy."""
         self._unseen: set[Path] = set()
         """Paths of patches whose changes no copy shows: ignored files, large ones, and others outside
         of the work tree."""
@@ -150,9 +152,24 @@ class TurnRecorder:
         """True if the turn needs no first copy: it has one, or copying was given up."""
         return self._running is not None or self._gave_up
 
-    def patched(self, files: Sequence[PatchedFile], number: int | None) -> None:
-        """Add a patch that was written. `number`: its entry in the journal, if it has one."""
+    def patched(
+        self,
+        files: Sequence[PatchedFile],
+        number: int | None,
+        saved: Collection[Path] = (),
+    ) -> None:
+        """Add a patch that was written.
+
+        Args:
+            number: its entry in the journal, if it has one.
+            saved: real paths of files to which text of the user's editor was saved just before. An
+                undo returns to this text, and no further.
+        """
         self._has_run = True
+        for path in saved:
+            self._net.forget(path)
+            self._later.forget(path)
+            self._saved.add(path)
         # A patch that changes folders alone stays an entry of its own.
         if number is not None and files:
             self._patches.append(number)
@@ -356,6 +373,8 @@ class TurnRecorder:
         self._last = new
         patched = self._later
         self._later = NetChanges()
+        saved = self._saved
+        self._saved = set()
         written = dict[str, bytes | None]()
         if changes.files:
             written = self._written_by_others()
@@ -370,6 +389,9 @@ class TurnRecorder:
         for file in changes.files:
             # Copies show a change of its other hard links as well.
             self._in_place.discard(file.path)
+            patch = evidence.patched.get(file.path)
+            if file.path in saved and patch is not None:
+                file = file._replace(old=patch.old, old_mode=patch.old_mode)
             self._add_change(file, evidence)
             self._unseen.discard(file.path)
         self._note_earlier(changes.files)

@@ -8,8 +8,9 @@ import errno
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.plan import PatchPlan
+from codex_py.patch.plan import PatchPlan, UnsavedText
 from codex_py.protocol.annotations import Aliases
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import (
@@ -33,11 +34,12 @@ from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import Change, FileChange, ThreadItem
 from codex_py.protocol.events import FilesPatched, ItemCompleted, ItemStarted
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import OpenTexts, PatchedFile
 from codex_py.protocol.tools import ToolOutput
 from codex_py.streams.terminal import some_of
 from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, refusal, writable_by
+from codex_py.tools.patch.unsaved import show_written, unsaved_texts
 from codex_py.tools.threads import to_its_end
 
 _NO_FIT = "PatchFailed"
@@ -56,14 +58,22 @@ class ApplyPatch:
         home: `$CODEX_HOME`, for the journal of files that patches replace; None keeps no journal.
         unambiguous: refuse a patch whose old lines fit several places; otherwise the first place is
             used.
+        open_texts: the texts in the user's editor, which may be newer than those on disk.
     """
 
     name = "apply_patch"
     params = ApplyPatchParams
     parallel = False
 
-    def __init__(self, home: Path | None = None, *, unambiguous: bool = False) -> None:
+    def __init__(
+        self,
+        home: Path | None = None,
+        *,
+        unambiguous: bool = False,
+        open_texts: OpenTexts | None = None,
+    ) -> None:
         self._home = home
+        self._open_texts = open_texts
         self._unambiguous = unambiguous
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
@@ -104,15 +114,25 @@ class ApplyPatch:
         A patch that does not fit returns an output in Codex's words, and its item fails. After a
         cancellation, either the whole patch is on disk or none of it.
 
+        If a file has unsaved text in the user's editor, the patch changes this text. It is saved
+        just before the patch is written, so undoing the patch brings it back.
+
         Raises:
-            ToolError: the patch was refused. Its item fails with the code of this error.
+            ToolError: the patch was refused, or the editor failed. Its item fails with the code of
+                this error.
         """
         started = time.monotonic()
         journal = None if self._home is None else Journal(self._home, cwd)
         scope = ReadScope(context, self._home)
         try:
+            unsaved = await self._unsaved(patch, cwd, scope)
+        except ToolError as error:
+            _refuse(_named_files(patch, cwd), "", error, context)
+            raise
+        texts = {location: text.editor for location, text in unsaved.items()}
+        try:
             recovered, plan, diff = await asyncio.to_thread(
-                self._plan, patch, cwd, journal, scope
+                self._plan, patch, cwd, journal, scope, texts
             )
         except PatchError as error:
             named = _named_files(patch, cwd)
@@ -128,17 +148,40 @@ class ApplyPatch:
 
         item = _start_item(changes, diff, context, plan.changes)
         # A cancellation waits here, so that the whole patch is written or none of it.
-        outcome = await to_its_end(_commit(plan, journal, item, context))
+        write = partial(self._write, patch, cwd, scope, plan, journal, unsaved)
+        saved = tuple(map(Path, unsaved))
+        outcome = await to_its_end(_commit(plan, write, saved, item, context))
         wall_s = time.monotonic() - started
         if isinstance(outcome, PatchError):
             report = command_report(1, wall_s, f"{outcome}\n")
             return ToolOutput(report, success=False, error_code=_write_code(outcome))
-        notes = (*recovered, *plan.notes, *outcome.notes)
+        notes = [*recovered, *plan.notes, *outcome.notes]
+        if self._open_texts is not None:
+            notes += await show_written(self._open_texts, plan.changes)
         text = plan.summary() + "".join([f"Note: {note}\n" for note in notes])
         return ToolOutput(command_report(0, wall_s, text))
 
+    async def _unsaved(
+        self, patch: str, cwd: Path, scope: ReadScope
+    ) -> Mapping[str, UnsavedText]:
+        """The unsaved texts of the files that the patch names, by real path.
+
+        Raises:
+            ToolError: the editor failed.
+        """
+        if self._open_texts is None:
+            return {}
+        paths = [Path(change.path) for change in _named_files(patch, cwd)]
+        paths += [cwd / name for name in _MOVED_TO.findall(patch)]
+        return await unsaved_texts(self._open_texts, paths, scope)
+
     def _plan(
-        self, patch: str, cwd: Path, journal: Journal | None, scope: ReadScope
+        self,
+        patch: str,
+        cwd: Path,
+        journal: Journal | None,
+        scope: ReadScope,
+        texts: Mapping[str, bytes],
     ) -> tuple[list[str], PatchPlan, str]:
         """Undo the rest of an interrupted patch, and check this one against the files. Blocks.
 
@@ -148,10 +191,39 @@ class ApplyPatch:
         recovered: list[str] = []
         if journal is not None:
             recovered = journal.recover()
-        plan = plan_patch(
-            patch, cwd, readable=scope.readable, unambiguous=self._unambiguous
-        )
+        plan = self._planned(patch, cwd, scope, texts)
         return recovered, plan, git_diff(plan.changes, cwd)
+
+    def _planned(
+        self, patch: str, cwd: Path, scope: ReadScope, texts: Mapping[str, bytes]
+    ) -> PatchPlan:
+        return plan_patch(
+            patch,
+            cwd,
+            readable=scope.readable,
+            unambiguous=self._unambiguous,
+            texts=texts,
+        )
+
+    def _write(
+        self,
+        patch: str,
+        cwd: Path,
+        scope: ReadScope,
+        plan: PatchPlan,
+        journal: Journal | None,
+        unsaved: Mapping[str, UnsavedText],
+    ) -> Committed:
+        """Save the unsaved texts, and write the plan. Blocks; raises a `PatchError`."""
+        if unsaved:
+            plan.save(unsaved)
+            saved = self._planned(patch, cwd, scope, {})
+            if saved.changes != plan.changes:
+                raise PatchError(
+                    "a file has changed since the patch was checked", kind="file"
+                )
+            plan = saved
+        return plan.commit(journal)
 
     async def _approve(
         self,
@@ -270,19 +342,25 @@ def _refuse(
 
 
 async def _commit(
-    plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
+    plan: PatchPlan,
+    write: Callable[[], Committed],
+    saved: Sequence[Path],
+    item: FileChange,
+    context: ToolContext,
 ) -> Committed | PatchError:
-    """Write the plan and complete its item. Returns a `PatchError` if the patch could not be
-    written."""
+    """Write the plan with `write`, which blocks, and complete its item.
+
+    Returns a `PatchError` if the patch could not be written.
+    """
     try:
-        committed = await asyncio.to_thread(plan.commit, journal)
+        committed = await asyncio.to_thread(write)
     except Exception as failure:
         failed = _failed(item, _write_code(failure), str(failure))
         context.emit(ItemCompleted(failed))
         if isinstance(failure, PatchError):
             return failure
         raise
-    context.emit(FilesPatched(plan.changes, committed.number))
+    context.emit(FilesPatched(plan.changes, committed.number, saved))
     context.emit(ItemCompleted(replace(item, status="completed")))
     return committed
 
