@@ -5,12 +5,14 @@ The module is loaded only if an option or the configuration asks for one.
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.app.options import MakesFeature, SessionSetup
 from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.config import Config
+from codex_py.config.declared.claimed import claimed_key
 from codex_py.config.declared.section import Section
 from codex_py.config.reviewers import reviewer_point
 from codex_py.errors import CodexError, ConfigError, nearest
@@ -23,6 +25,7 @@ from codex_py.registry import (
     REPORTS,
     REVIEW_FORMATS,
     TABLES,
+    WIRES,
     EntryPoint,
     find,
     installed_names,
@@ -111,15 +114,31 @@ def _found(name: str) -> EntryPoint:
     return point
 
 
-def tables_of_packages(config: Config) -> list[str]:
-    """List the tables of a configuration that installed packages claim."""
+def used_extensions(config: Config) -> Mapping[str, Callable[[], object]]:
+    """Find what a configuration uses of installed packages: tables, extensions, wires and a reviewer.
+
+    Returns:
+        For each, by its place in the configuration, a function that loads it and raises a
+        `ConfigError` if it cannot be used.
+    """
+    settings = config.settings
+    found: dict[str, Callable[[], object]] = {}
     installed = installed_names(TABLES)
-    return [name for name in config.settings.claimed if name in installed]
-
-
-def require_extension(name: str, table: Mapping[str, Any]) -> None:
-    """Raise a `ConfigError` if the extension of `[extensions.NAME]` cannot be used."""
-    _of_table(name, table)
+    for name in settings.claimed:
+        if name in installed:
+            found[f"[{name}]"] = partial(claimed_key, name)
+    for name, table in settings.extensions.items():
+        found[f"[extensions.{name}]"] = partial(_of_table, name, table)
+    for name, provider in config.model_providers.items():
+        wire = find(WIRES, str(provider.get("wire_api")))
+        if wire is not None:
+            key = ("model_providers", name, "wire_api")
+            found[dotted(key)] = partial(load, wire, "wire", key)
+    reviewer = reviewer_point(settings.approvals_reviewer)
+    if reviewer is not None and not reviewer.is_ours:
+        key = ("approvals_reviewer",)
+        found[dotted(key)] = partial(load, reviewer, "reviewer", key)
+    return found
 
 
 def _of_table(name: str, table: Mapping[str, Any]) -> tuple[Any, Place]:

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import Arguments, given_options
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
 from codex_py.config.layers import merged
+from codex_py.config.overrides import unknown_of
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
-from codex_py.errors import CodexError, UsageError
+from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.streams.standard import tell
 
@@ -141,8 +142,22 @@ def _flags(arguments: Arguments) -> dict[str, Any]:
         flags["log_file"] = str(Path(arguments.log).absolute())
     flags = {key: value for key, value in flags.items() if value is not None}
     for options in arguments.of_extensions:
-        flags = merged(flags, options.settings(arguments))
+        flags = merged(flags, _settings_of(options, arguments))
     return flags
+
+
+def _settings_of(options: Any, arguments: Arguments) -> Mapping[str, Any]:
+    """The settings that options of an extension give.
+
+    Raises:
+        ConfigError: there is no such setting, so the options would have no effect.
+    """
+    settings: Mapping[str, Any] = options.settings(arguments)
+    problem = unknown_of(settings)
+    if problem is not None:
+        names = given_options(options)
+        raise ConfigError(f"{names} has no effect, because {problem}")
+    return settings
 
 
 def _protection(arguments: Arguments) -> dict[str, Any]:

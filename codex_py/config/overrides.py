@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from codex_py.config.check import (
@@ -86,7 +86,12 @@ def unknown_setting(override: str) -> str | None:
     Raises:
         OptionError: see `parse_overrides`.
     """
-    for problem in problems(parse_overrides([override])):
+    return unknown_of(parse_overrides([override]))
+
+
+def unknown_of(settings: Mapping[str, Any]) -> str | None:
+    """Say that settings, in the form of `config.toml`, have one that does not exist; None if all do."""
+    for problem in problems(settings):
         if problem.unknown:
             near = suggestion(problem.key)
             hint = "" if near is None else f"; did you mean `{near}`?"

@@ -204,12 +204,18 @@ def test_a_mistake_in_the_table_is_one_sentence(
     assert message in text
 
 
-def test_doctor_lists_its_table(place: Workplace, run: Run) -> None:
+def test_doctor_lists_what_the_configuration_uses(place: Workplace, run: Run) -> None:
+    wire = (
+        '[model_providers.plain]\nbase_url = "http://127.0.0.1:9"\nwire_api = "plain"\n'
+    )
     with ScriptedServer([]) as server:
-        configure(place, server, "[ledger]\n")
+        configure(place, server, f"[ledger]\n{wire}")
         done = run("doctor", "--json")
     check = json.loads(done.stdout)["checks"]["extensions.load"]
-    assert check["details"] == {"[ledger]": "loaded"}
+    assert check["details"] == {
+        "[ledger]": "loaded",
+        "model_providers.plain.wire_api": "loaded",
+    }
 
 
 def test_an_unknown_key_is_told(place: Workplace, run: Run) -> None:

@@ -183,3 +183,35 @@ def test_options_may_take_the_place_of_the_command_once_all_are_checked(
     wrong = run(*EXEC, "--in-place", "--most-words", "0", "go")
     assert (wrong.returncode, wrong.stdout) == (2, b"")
     assert wrong.stderr == b"Error: a number from 1, not 0\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('{"wordz": {"most": 2}}', "there is no setting `wordz`"),
+        ('{"history": {"persistance": "none"}}', "did you mean `history.persistence`?"),
+    ],
+)
+def test_an_option_whose_setting_nobody_takes_ends_the_start(
+    place: Workplace, packages: Path, run: Run, settings: str, said: str
+) -> None:
+    install(
+        packages,
+        f"""
+from typing import Annotated
+from codex_py.api.options import Options, option
+
+class WordsOptions(Options):
+    most_words: Annotated[int | None, option("--most-words", type=int)] = None
+
+    def settings(self, arguments):
+        return {settings}
+""",
+    )
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        done = run(*EXEC, "--most-words", "2", "go")
+    text = done.stderr.decode()
+    assert (done.returncode, text.count("\n")) == (78, 1), text
+    assert text.startswith("Error: --most-words has no effect, because ")
+    assert said in text

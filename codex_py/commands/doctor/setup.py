@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from codex_py.app.installed import require_extension, tables_of_packages
+from codex_py.app.installed import used_extensions
 from codex_py.app.model import configured_provider, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
@@ -215,11 +215,11 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> CheckResult:
 
 
 def _extensions(config: Config) -> CheckResult:
-    details = {f"[{name}]": "loaded" for name in tables_of_packages(config)}
+    details: dict[str, str] = {}
     problems: list[str] = []
-    for name, table in config.settings.extensions.items():
+    for name, load in used_extensions(config).items():
         try:
-            require_extension(name, table)
+            load()
         except ConfigError as error:
             details[name] = str(error)
             problems.append(str(config.layers.located(error)))

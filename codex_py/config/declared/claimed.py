@@ -29,7 +29,7 @@ class Verification:
 class ClaimedTable(Section):
     """A table at the top level of the configuration, and the feature that it asks for.
 
-    A subclass declares the keys. The module begins with `from __future__ import annotations`.
+    A subclass declares the keys.
     """
 
     in_project: ClassVar[bool] = False
