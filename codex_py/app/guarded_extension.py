@@ -6,7 +6,7 @@ the field.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -17,12 +17,22 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, cast
 
+from codex_py.app.inner_parts import (
+    Events,
+    InnerApprover,
+    InnerStream,
+    ReviewedApprover,
+    is_of_others,
+    of_others,
+)
 from codex_py.config.check import KeyPath
-from codex_py.errors import CodexError, ConfigError, single_error
+from codex_py.errors import CodexError, ConfigError, ToolError, single_error
+from codex_py.protocol.approval import Review, ReviewDecision
 from codex_py.protocol.dispatch import is_cancelled
 from codex_py.protocol.events import StopOverridden
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.prompts import Note
+from codex_py.protocol.tools import ToolOutput
 
 _Check = Callable[[Any], str | None]
 """Checks a value. Returns None if the value is right, else words such as `a Note or None` for what
@@ -147,21 +157,28 @@ class _Guard:
             raise ConfigError(str(bug), key=self.key) from bug.__cause__
 
     @contextmanager
-    def _naming(self, what: str) -> Generator[None]:
-        """Report a failure as an `ExtensionBug`, or add a note to it. `what`: the field, for the message."""
+    def _naming(
+        self, what: str, allowed: tuple[type[BaseException], ...] = ()
+    ) -> Generator[None]:
+        """Report a failure as an `ExtensionBug`, or add a note to it.
+
+        Args:
+            what: the field, for the message.
+            allowed: further exceptions that are no bugs.
+        """
         failed = f"{self.name} failed in {what}"
         try:
             yield
         except (ExtensionBug, GeneratorExit):
             raise
         except asyncio.CancelledError as error:
-            if is_cancelled():
+            if is_cancelled() or is_of_others(error):
                 raise
             # Nobody has cancelled the turn. The extension awaited something that was cancelled.
             raise ExtensionBug(f"{failed}: {error!r}") from error
         except BaseException as error:
             cause = single_error(error)
-            if isinstance(cause, CodexError):
+            if isinstance(cause, (CodexError, *allowed)) or is_of_others(cause):
                 raise
             if self.keeps_errors or not isinstance(error, Exception):
                 _add_note(cause, failed)
@@ -197,11 +214,11 @@ class _Guard:
     def _wrappers(self) -> Mapping[str, Callable[[str, Extension], Any]]:
         """Return the way to wrap each function, by its field."""
         return {
-            "find_tool": partial(self._plain, check=_is_function),
+            "find_tool": self._find_tool,
             "wrap_model": self._wrap_model,
             "recover": partial(self._awaited, check=_is_anything),
-            "wrap_dispatch": partial(self._plain, check=_is_function),
-            "wrap_approver": partial(self._plain, check=_is_approver),
+            "wrap_dispatch": self._wrap_dispatch,
+            "wrap_approver": self._wrap_approver,
             "context": partial(self._plain, check=_is_notes),
             "before_prompt": partial(self._awaited, check=_is_notes_or_none),
             "before_request": partial(self._awaited, check=_is_notes_or_none),
@@ -230,13 +247,80 @@ class _Guard:
 
         return call
 
+    def _find_tool(self, field: str, given: Extension) -> Any:
+        make = self._plain(field, given, _is_function)
+        what = f"the finder of `{field}`"
+
+        def call() -> Any:
+            find = make()
+
+            def found(name: str) -> Any:
+                # The call fails with these, see `Dispatch`.
+                with self._naming(what, (ToolError, OSError)):
+                    return self.checked(what, find(name), _is_tool_or_none)
+
+            return found
+
+        return call
+
     def _wrap_model(self, field: str, given: Extension) -> Any:
         # The session calls this function when it is made, and not within a turn.
         wrap = self._plain(field, given, _is_function)
+        what = f"the stream of `{field}`"
+        naming = partial(self._naming, what, (StopAsyncIteration,))
 
         def call(model: Any) -> Any:
+            inner = partial(InnerStream, model)
             with self.opening(f"`{field}`"):
-                return wrap(model)
+                stream = wrap(inner)
+            if stream is inner:
+                return model
+
+            def make(prompt: Any) -> Any:
+                return self.checked(what, stream(prompt), _is_context)
+
+            def guarded(prompt: Any) -> Any:
+                return _GuardedStream(partial(make, prompt), naming)
+
+            return guarded
+
+        return call
+
+    def _wrap_dispatch(self, field: str, given: Extension) -> Any:
+        wrap = self._plain(field, given, _is_function)
+        what = f"the function of `{field}`"
+
+        def call(dispatch: Any) -> Any:
+            async def inner(use: Any) -> Any:
+                return await of_others(dispatch(use))
+
+            run = wrap(inner)
+            if run is inner:
+                return dispatch
+
+            async def guarded(use: Any) -> Any:
+                with self._naming(what, (ToolError, OSError)):
+                    return await self._answer(what, run(use), _is_output)
+
+            return guarded
+
+        return call
+
+    def _wrap_approver(self, field: str, given: Extension) -> Any:
+        wrap = self._plain(field, given, _is_approver)
+        what = f"the approver of `{field}`"
+
+        def call(approver: Any) -> Any:
+            inner = InnerApprover(approver)
+            wrapped = wrap(inner)
+            if wrapped is inner:
+                return approver
+
+            async def review(request: Any) -> Any:
+                with self._naming(what, (ToolError,)):
+                    return await self._answer(what, wrapped.review(request), _is_review)
+
+            return ReviewedApprover(wrapped, review)
 
         return call
 
@@ -252,15 +336,18 @@ class _Guard:
 
         async def call(*arguments: Any) -> Any:
             with self._naming(what):
-                answer = function(*arguments)
-                if not inspect.isawaitable(answer):
-                    raise WrongResult(
-                        f"{self.name}: {what} must be an `async def`;"
-                        f" it returned {type(answer).__name__}"
-                    )
-                return self.checked(what, await answer, check)
+                return await self._answer(what, function(*arguments), check)
 
         return call
+
+    async def _answer(self, what: str, answer: Any, check: _Check) -> Any:
+        """Await the result of an async function, and check it."""
+        if not inspect.isawaitable(answer):
+            raise WrongResult(
+                f"{self.name}: {what} must be an `async def`;"
+                f" it returned {type(answer).__name__}"
+            )
+        return self.checked(what, await answer, check)
 
     def _around(self, field: str, given: Extension) -> Any:
         """Wrap a function that returns an async context manager."""
@@ -306,6 +393,19 @@ class _Around(AbstractAsyncContextManager[object]):
         # extension, so the error passes outside of `_naming`.
         assert error is not None
         raise error
+
+
+class _GuardedStream(_Around):
+    """A response of an extension's wrapper of models, whose events are guarded too."""
+
+    async def __aenter__(self) -> object:
+        events: Any = await super().__aenter__()
+        with self._naming():
+            return Events(events, self._next)
+
+    async def _next(self, event: Awaitable[Any]) -> Any:
+        with self._naming():
+            return await event
 
 
 def _close_coroutine(value: Any) -> None:
@@ -357,6 +457,26 @@ def _is_function(value: Any) -> str | None:
     if callable(value) and not inspect.iscoroutine(value):
         return None
     return "a function"
+
+
+def _is_tool_or_none(value: Any) -> str | None:
+    if value is None:
+        return None
+    if hasattr(value, "run") and hasattr(value, "params"):
+        return None
+    return "a `Tool` or None"
+
+
+def _is_output(value: Any) -> str | None:
+    if isinstance(value, ToolOutput):
+        return None
+    return "a `ToolOutput`"
+
+
+def _is_review(value: Any) -> str | None:
+    if isinstance(value, bool | ReviewDecision | Review):
+        return None
+    return "a `Review`"
 
 
 def _is_approver(value: Any) -> str | None:

@@ -93,7 +93,11 @@ def test_a_reviewer_that_fails_allows_nothing(place: Workplace, packages: Path) 
     install(packages, RAISING)
     code, errors, _ = run(place, packages)
     assert code == 1
-    assert "internal error: RuntimeError('the service is away')" in errors
+    text = (
+        "failed in the approver of `wrap_approver`: RuntimeError('the service is away')"
+    )
+    named = "the reviewer 'scratch' (codex_py_scratch:reviewer)"
+    assert f"internal error: {named} {text}\n" in errors
     assert not (place.home / "outside").exists()
 
 
