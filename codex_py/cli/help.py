@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from codex_py.cli.commands import find_command
 from codex_py.cli.help_pages import help_text
 from codex_py.cli.package_commands import (
+    help_of_command,
     known_commands,
     list_of_commands,
     list_of_options,
-    package_command,
 )
 from codex_py.command_line.parser import suggestion
 from codex_py.errors import UsageError
@@ -30,8 +30,8 @@ def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noq
         if command.names[0] == "exec":
             text += list_of_options()
         return print_out(text)
-    added = package_command(word)
+    added = help_of_command(word)
     if added is None:
         near = suggestion(word, known_commands())
         raise UsageError(f"unknown command {word!r}.{near}")
-    return print_out(added.help_text())
+    return print_out(added)

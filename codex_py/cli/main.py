@@ -124,11 +124,7 @@ def _run_extension(
     name: str, argv: Sequence[str], environment: Mapping[str, str]
 ) -> int:
     """Run a command of an extension. Returns the exit code."""
-    commands = _package_commands()
-    command = commands.package_command(name)
-    assert command is not None
-    shown = name.replace(".", " ")
-    return commands.run_package_command(shown, command, argv, environment)
+    return _package_commands().run_package_command(name, argv, environment)
 
 
 def _package_commands():

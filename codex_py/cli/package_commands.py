@@ -1,7 +1,9 @@
 """Runs the subcommands of extensions; see `api.commands`."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, get_type_hints
 
 from codex_py.api.commands import Command
 from codex_py.cli.commands import COMMANDS as TABLE
@@ -9,6 +11,7 @@ from codex_py.cli.commands import NAMES, OF_CODEX, find_command, may_be_command
 from codex_py.command_line.extension_options import session_parser
 from codex_py.command_line.parser import (
     TYPING_MISTAKE,
+    CommandParser,
     HelpRequested,
     parse_options,
     suggestion,
@@ -28,6 +31,11 @@ from codex_py.streams.standard import print_out
 
 _SHORTEST: Final = 4
 """The length from which a word counts as the beginning of a command, and not as a prompt."""
+
+_OPTION_LINE: Final = re.compile(
+    r"^ +(-\w(?:, --[\w-]+)*|--[\w-]+)(?=[ =\[]|$)", re.MULTILINE
+)
+"""The names of an option at the beginning of a line of a help text."""
 
 
 def has_command(name: str) -> bool:
@@ -65,42 +73,156 @@ def _point(name: str) -> EntryPoint | None:
 
 
 def run_package_command(
-    name: str, command: Command, argv: Sequence[str], environment: Mapping[str, str]
+    name: str, argv: Sequence[str], environment: Mapping[str, str]
 ) -> int:
-    """Run a command with the words behind its name. Returns the exit code.
+    """Run the command of this name with the words behind it. Returns the exit code.
 
-    Raises whatever the command raises, and `HelpRequested` for the help of a command without one.
+    Raises:
+        HelpRequested: its help is asked for, and it has none.
+        ConfigError: it cannot be used.
+        Exception: what the command raises.
     """
+    point = _point(name)
+    command = package_command(name)
+    assert point is not None
+    assert command is not None
+    return _run(point, name.replace(".", " "), command, argv, environment)
+
+
+def _run(
+    point: EntryPoint,
+    name: str,
+    command: Command,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+) -> int:
     words = list(argv)
     if command.members:
         member = words.pop(0) if words else ""
         if member in {"-h", "--help", "help"}:
-            return _print_help(command)
-        return run_package_command(
-            f"{name} {member}", _member(name, command, member), words, environment
-        )
-    assert command.run is not None
-    if command.options is None:
-        if {"-h", "--help"} & {*words}:
-            return _print_help(command)
-        return command.run(words, environment)
+            return _print_help(point, command)
+        of_member = _member(name, command, member)
+        return _run(point, f"{name} {member}", of_member, words, environment)
+    if command.run is None:
+        raise unusable(point, "command", f"`{name}` has neither `run` nor `members`")
     try:
-        options = parse_options(command.options, words)
-        return command.run(options, environment)
+        options = _options(point, command, words)
+        code = _result(point, command.run, options, environment)
     except HelpRequested:
-        return _print_help(command)
+        return _print_help(point, command)
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    if not is_code or code not in range(256):
+        if inspect.iscoroutine(code):
+            code.close()
+        reason = f"its function returned {code!r}, not an exit code from 0 to 255"
+        raise unusable(point, "command", reason)
+    return code
 
 
-def _print_help(command: Command) -> int:
+def _result(
+    point: EntryPoint,
+    function: Callable[[Any, Mapping[str, str]], Any],
+    options: Any,
+    environment: Mapping[str, str],
+) -> Any:
+    """Call the function of a command, which may raise anything. Returns what it returns."""
+    try:
+        return function(options, environment)
+    except AttributeError as error:
+        if error.obj is not options or not isinstance(options, list):
+            raise
+        reason = (
+            "its `Command` has no class of options, so its function got the list"
+            f" of the words: {error}"
+        )
+        raise unusable(point, "command", reason) from error
+
+
+def _options(point: EntryPoint, command: Command, words: list[str]) -> Any:
+    """Parse the words: the options of a command, or the words themselves if it has no class.
+
+    Raises:
+        HelpRequested: `--help` is among them.
+        UsageError: they have a mistake.
+        ConfigError: the class of the options has one.
+    """
+    kind = command.options
+    if kind is None:
+        if {"-h", "--help"} & {*words}:
+            raise HelpRequested
+        return words
+    _require_options(point, kind)
+    try:
+        return parse_options(kind, words)
+    except TypeError as error:
+        reason = f"its options cannot be given to {kind.__qualname__}: {error}"
+        raise unusable(point, "command", reason) from error
+
+
+def _require_options(point: EntryPoint, kind: type[Any]) -> CommandParser:
+    """Make the parser of a class of options.
+
+    Raises:
+        ConfigError: the class declares no options in the right form, or takes none.
+    """
+    try:
+        parser = CommandParser(kind)
+    except Exception as error:
+        reason = f"its class of options is wrong: {error!r}"
+        raise unusable(point, "command", reason) from error
+    takes_values = (
+        kind.__init__ is not object.__init__ or kind.__new__ is not object.__new__
+    )
+    if not takes_values and get_type_hints(kind):
+        reason = f"{kind.__qualname__} takes no options: it needs `@frozen`"
+        raise unusable(point, "command", reason)
+    return parser
+
+
+def _print_help(point: EntryPoint, command: Command) -> int:
     """Print the help of a command. Returns the exit code.
 
     Raises:
         HelpRequested: it has none. The help of its group is printed then.
+        ConfigError: it cannot be read, or is wrong.
     """
-    text = command.help_text()
+    text = _help_text(point, command)
     if not text:
         raise HelpRequested
     return print_out(text)
+
+
+def help_of_command(name: str) -> str | None:
+    """Return the help of the command of this name. None if no extension has the command.
+
+    Raises:
+        ConfigError: the command cannot be loaded, or its help cannot be read or is wrong.
+    """
+    point = _point(name)
+    command = package_command(name)
+    if point is None or command is None:
+        return None
+    return _help_text(point, command)
+
+
+def _help_text(point: EntryPoint, command: Command) -> str:
+    try:
+        text: Any = command.help_text()
+    except (OSError, ValueError) as error:
+        reason = f"its help cannot be read: {error}"
+        raise unusable(point, "command", reason) from error
+    if not isinstance(text, str):
+        reason = f"its help is a {type(text).__name__}, not a text or a `Path`"
+        raise unusable(point, "command", reason)
+    if command.options is None:
+        return text
+    parser = _require_options(point, command.options)
+    for names in _OPTION_LINE.findall(text):
+        for name in names.split(", "):
+            if parser.option_named(name) is None:
+                reason = f"its help lists {name}, which its class of options does not declare"
+                raise unusable(point, "command", reason)
+    return text
 
 
 def _member(name: str, group: Command, word: str) -> Command:

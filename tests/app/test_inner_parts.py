@@ -44,6 +44,10 @@ async def fails_on_an_error(inner: Inner) -> Any:
         raise ValueError("boom") from error
 
 
+def answers_at_once(_: Inner) -> Any:
+    return YES
+
+
 class OfFunctions:
     """An approver whose `review` calls a function."""
 
@@ -210,7 +214,7 @@ def test_a_wrong_answer_is_told_with_the_name(run: Any, what: str, wanted: str) 
         asyncio.run(run(forgets, gives(None)))
     assert str(caught.value) == f"{NAME}: {what} returned None, not {wanted}"
     with pytest.raises(TypeError) as caught:
-        asyncio.run(run(lambda _: YES, gives(None)))
+        asyncio.run(run(answers_at_once, gives(None)))
     text = f"{NAME}: {what} must be an `async def`; it returned Review"
     assert str(caught.value) == text
 
@@ -224,7 +228,10 @@ def test_a_stream_that_is_none_is_told_with_the_name() -> None:
     def stream(_: object) -> Any:
         return None
 
-    extension = guarded(Extension(wrap_model=lambda _: stream))
+    def wrap(_: object) -> Any:
+        return stream
+
+    extension = guarded(Extension(wrap_model=wrap))
 
     async def read() -> None:
         async with extension.wrap_model(ANYTHING)(ANYTHING):

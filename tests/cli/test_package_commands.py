@@ -163,6 +163,107 @@ def test_a_command_that_cannot_be_used_is_named(
     assert err.count("\n") == 1
 
 
+HEAD = """
+from pathlib import Path
+from typing import Annotated
+from codex_py.api.commands import Command, flag, frozen
+
+def run(options, environment):
+    return 0
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "reason"),
+    [
+        (
+            "command = Command(lambda *_: None)",
+            [],
+            "its function returned None, not an exit code from 0 to 255",
+        ),
+        ("command = Command(lambda *_: 'x')", [], "its function returned 'x', not"),
+        ("command = Command(lambda *_: True)", [], "its function returned True, not"),
+        ("command = Command(lambda *_: 256)", [], "its function returned 256, not"),
+        (
+            "async def run(*_): ...\ncommand = Command(run)",
+            [],
+            "its function returned <coroutine object run",
+        ),
+        (
+            "command = Command(lambda options, _: options.file, 'Count.')",
+            ["a"],
+            "its `Command` has no class of options, so its function got the list of the"
+            " words: 'list' object has no attribute 'file'",
+        ),
+        (
+            "class Words:\n    loud: Annotated[bool, flag('--loud')] = False\n"
+            "command = Command(run, '', Words)",
+            [],
+            "Words takes no options: it needs `@frozen`",
+        ),
+        (
+            "@frozen\nclass Words:\n    file: str\ncommand = Command(run, '', Words)",
+            [],
+            "its options cannot be given to Words: Words takes the fields file; file must",
+        ),
+        (
+            "@frozen\nclass Words:\n    loud: 'Absent' = 1\n"
+            "command = Command(run, '', Words)",
+            [],
+            "its class of options is wrong: NameError(",
+        ),
+        (
+            "command = Command(run, Path(__file__).with_name('absent.txt'))",
+            ["--help"],
+            "its help cannot be read: [Errno 2] No such file or directory",
+        ),
+        ("command = Command(run, 3)", ["--help"], "its help is a int, not a text"),
+        (
+            "@frozen\nclass Words:\n    loud: Annotated[bool, flag('--loud')] = False\n"
+            "command = Command(run, 'See --any.\\n\\n  -l, --lout  Be loud\\n', Words)",
+            ["--help"],
+            "its help lists -l, which its class of options does not declare",
+        ),
+        (
+            "command = Command(members={'show': Command(help='Show.')})",
+            ["show"],
+            "`broken show` has neither `run` nor `members`",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_mistake_of_a_package_is_one_sentence(
+    packages: Path, run: Run, module: str, words: list[str], reason: str
+) -> None:
+    target = {"broken": "codex_py_other:command"}
+    text = f"{HEAD}{module}\n"
+    install_package(packages, "codex_py_other", text, {GROUP: target})
+    code, out, err = run("broken", *words)
+    named = "Error: the command 'broken' (codex_py_other:command) cannot be used: "
+    assert (code, out) == (78, "")
+    assert err.startswith(f"{named}{reason}")
+    assert err.count("\n") == 1
+    if words == ["--help"]:
+        assert run("help", "broken") == (code, out, err)
+
+
+@pytest.mark.parametrize("error", ["TypeError('boom')", "AttributeError('boom')"])
+def test_a_bug_of_a_command_keeps_its_traceback(
+    packages: Path, run: Run, error: str
+) -> None:
+    module = f"{HEAD}def run(words, environment):\n    raise {error}\n"
+    install_package(
+        packages,
+        "codex_py_other",
+        f"{module}command = Command(run)\n",
+        {GROUP: {"broken": "codex_py_other:command"}},
+    )
+    with pytest.raises(Exception, match="boom") as caught:
+        run("broken")
+    assert repr(caught.value) == error
+
+
 def test_two_packages_with_one_command_are_named(packages: Path, run: Run) -> None:
     for module in ("codex_py_count", "codex_py_other"):
         install_package(packages, module, "", {GROUP: {"same": f"{module}:command"}})
