@@ -25,6 +25,7 @@ from codex_py.app.inner_parts import (
     is_of_others,
     of_others,
 )
+from codex_py.app.turn_facts import facts_problem
 from codex_py.config.check import KeyPath
 from codex_py.errors import CodexError, ConfigError, ToolError, single_error
 from codex_py.protocol.approval import Review, ReviewDecision
@@ -226,7 +227,7 @@ class _Guard:
             "around_turn": self._around,
             "around_compaction": self._around,
             "around_session": self._around,
-            "turn_facts": partial(self._plain, check=_is_facts),
+            "turn_facts": self._turn_facts,
             "loaded": partial(self._plain, check=_needs_no_await),
             "sink": partial(self._plain, check=_needs_no_await),
         }
@@ -244,6 +245,19 @@ class _Guard:
         def call(*arguments: Any) -> Any:
             with self._naming(what):
                 return self.checked(what, function(*arguments), check)
+
+        return call
+
+    def _turn_facts(self, field: str, given: Extension) -> Any:
+        tell = self._plain(field, given, _is_facts)
+
+        def call() -> Any:
+            facts = tell()
+            problem = facts_problem(facts)
+            if problem is not None:
+                text = f"{self.name} returned bad `{field}`: {problem}"
+                raise CodexError(text, code="extension")
+            return facts
 
         return call
 

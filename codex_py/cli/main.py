@@ -95,7 +95,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return load(command.target(member))(rest, environment)
     if command is None and _is_of_extension(word):
         return _run_extension(word, rest, environment)
-    from codex_py.command_line.parsing import parse_arguments  # 25 ms
+    from codex_py.command_line.parsing import parse_arguments, run_options  # 25 ms
 
     arguments = parse_arguments(argv)
     if arguments.version:
@@ -104,10 +104,9 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     asks_for_help = arguments.words[1:] == ("help",)
     if asks_for_help:
         raise HelpRequested
-    for options in arguments.of_extensions:
-        code = options.run(arguments, environment)
-        if code is not None:
-            return code
+    code = run_options(arguments, environment)
+    if code is not None:
+        return code
     if target.endswith(TERMINAL):
         _require_terminal()
     return load(target)(arguments, environment)

@@ -6,7 +6,7 @@ here each may stand anywhere, which accepts all of that. The commands themselves
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -256,6 +256,32 @@ def given_options(options: Any) -> str:
     """Name the options of an extension that were given, for messages: `--record, --replay`."""
     names = [word.partition("=")[0] for word in option_words(options)]
     return ", ".join(dict.fromkeys(names))
+
+
+def checked_result(
+    options: Any, method: str, value: Any, kind: type[Any], wanted: str
+) -> Any:
+    """Return what a method of the options of an extension has returned.
+
+    Args:
+        kind: the type that it must have.
+        wanted: the type in words, for the message.
+
+    Raises:
+        ConfigError: it has another type.
+    """
+    if isinstance(value, kind) and not isinstance(value, bool):
+        return value
+    returned: Any = value
+    if isinstance(value, Coroutine):
+        returned.close()
+    found = "None" if returned is None else type(returned).__name__
+    owner: Any = options.__class__
+    place = f"{owner.__module__}:{owner.__qualname__}"
+    names = given_options(options) or "the options"
+    raise ConfigError(
+        f"{names} ({place}) cannot be used: `{method}` returned {found}, not {wanted}"
+    )
 
 
 def unshared_options(arguments: Arguments) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from codex_py.command_line.arguments import Arguments, given_options
+from codex_py.command_line.arguments import Arguments, checked_result, given_options
 from codex_py.command_line.parser import working_folder
 from codex_py.config.config import Config, load_config
 from codex_py.config.layers import merged
@@ -152,7 +152,9 @@ def _settings_of(options: Any, arguments: Arguments) -> Mapping[str, Any]:
     Raises:
         ConfigError: there is no such setting, so the options would have no effect.
     """
-    settings: Mapping[str, Any] = options.settings(arguments)
+    settings: Mapping[str, Any] = checked_result(
+        options, "settings", options.settings(arguments), Mapping, "a mapping"
+    )
     problem = unknown_of(settings)
     if problem is not None:
         names = given_options(options)

@@ -1,6 +1,6 @@
 """Parses the command line of a session, with the options of extensions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -9,6 +9,7 @@ from codex_py.command_line.arguments import (
     FLAG,
     PRIORITIES,
     Arguments,
+    checked_result,
     given_options,
 )
 from codex_py.command_line.parser import CommandParser, given
@@ -48,6 +49,18 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         _require_taken(each, arguments.command)
         each.check(arguments)
     return arguments
+
+
+def run_options(arguments: Arguments, environment: Mapping[str, str]) -> int | None:
+    """Call the `run` of the options of extensions. Returns the exit code of the first that has one.
+
+    None: the command shall run.
+    """
+    for options in arguments.of_extensions:
+        code = options.run(arguments, environment)
+        if code is not None:
+            return checked_result(options, "run", code, int, "an exit code or None")
+    return None
 
 
 def _with_value(word: str) -> str:

@@ -163,7 +163,7 @@ async def _outcome(
     facts: Mapping[str, Any] = {}
     try:
         await turn.be_cancelled()
-        facts = _checked_facts(session.extension.turn_facts())
+        facts = session.extension.turn_facts()
         if isinstance(end, TurnSkipped):
             session.warn(str(end))
             refused = {"exit_code": end.exit_code, "prompt_refused": str(end)}
@@ -197,24 +197,6 @@ def _result(
         denied,
         exit_code,
         outcome.facts,
-    )
-
-
-def _checked_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check the shape of the facts.
-
-    Raises a `CodexError` if `Extension.turn_facts` may not return them.
-    """
-    code = facts.get("exit_code") or 0
-    diff = facts.get("diff") or ""
-    if not isinstance(code, int) or code not in range(256):
-        reason = f"`exit_code` is {code!r}, not a number from 0 to 255"
-    elif not isinstance(diff, str):
-        reason = f"`diff` is {diff!r}, not a string"
-    else:
-        return facts
-    raise CodexError(
-        f"an extension returned bad `turn_facts`: {reason}", code="extension"
     )
 
 

@@ -821,16 +821,30 @@ def test_a_fact_does_not_change_the_type_of_the_last_event(place: Workplace) -> 
     [
         ({"exit_code": "3"}, "`exit_code` is '3', not a number from 0 to 255"),
         ({"exit_code": 256}, "`exit_code` is 256, not a number from 0 to 255"),
+        ({"exit_code": True}, "`exit_code` is True, not a number from 0 to 255"),
         ({"diff": b"+x"}, "`diff` is b'+x', not a string"),
+        ({"usage": 3}, "`usage` is 3, and that field of the event is a `Usage`"),
+        ({"stop": None}, "`stop` is None, and that field of the event is a `Stop"),
+        ({"facts": {}}, "`facts` is the name of no fact"),
+        (
+            {"words": {1, 2}},
+            "`words` cannot be written as JSON: Object of type set is not JSON",
+        ),
     ],
 )
 def test_a_fact_that_cannot_be_used_fails_the_turn(
     place: Workplace, facts: dict[str, Any], reason: str
 ) -> None:
-    talk = run(place, [says("hi")], lambda _: Extension(turn_facts=lambda: facts))
+    def feature(_: Thread) -> Extension:
+        return Extension(turn_facts=lambda: facts)
+
+    talk = run(place, [says("hi")], feature)
     assert [end.type for end in talk.ends] == ["turn.failed"]
     assert (talk.result.exit_code, talk.result.last_message) == (1, "hi")
-    assert str(talk.result.error) == f"an extension returned bad `turn_facts`: {reason}"
+    test = "test_a_fact_that_cannot_be_used_fails_the_turn"
+    named = f"the extension `{test}.<locals>.feature`"
+    text = f"{named} returned bad `turn_facts`: {reason}"
+    assert str(talk.result.error).startswith(text)
 
 
 def test_a_turn_fails_even_if_an_extension_suppresses_its_error(

@@ -215,3 +215,50 @@ class WordsOptions(Options):
     assert (done.returncode, text.count("\n")) == (78, 1), text
     assert text.startswith("Error: --most-words has no effect, because ")
     assert said in text
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (
+            "def settings(self, arguments): pass",
+            "`settings` returned None, not a mapping",
+        ),
+        (
+            "async def settings(self, arguments): ...",
+            "`settings` returned coroutine, not a mapping",
+        ),
+        (
+            "def run(self, arguments, environment): return 'x'",
+            "`run` returned str, not an exit code or None",
+        ),
+        (
+            "def run(self, arguments, environment): return True",
+            "`run` returned bool, not an exit code or None",
+        ),
+        (
+            "def session(self, options): pass",
+            "`session` returned None, not `SessionOptions`",
+        ),
+    ],
+)
+def test_a_method_that_returns_something_else_is_named(
+    place: Workplace, packages: Path, run: Run, method: str, said: str
+) -> None:
+    install(
+        packages,
+        f"""
+from typing import Annotated
+from codex_py.api.options import Options, option
+
+class WordsOptions(Options):
+    most_words: Annotated[int | None, option("--most-words", type=int)] = None
+
+    {method}
+""",
+    )
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        done = run(*EXEC, "--most-words", "2", "go")
+    named = "Error: --most-words (codex_py_words:WordsOptions) cannot be used: "
+    assert (done.returncode, done.stderr.decode()) == (78, f"{named}{said}\n")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
-from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.arguments import Arguments, checked_result
 from codex_py.command_line.exec_program import ExecProgram
 from codex_py.command_line.target import SessionTarget
 from codex_py.command_line.worktrees import enter_worktree
@@ -258,7 +258,13 @@ class ExecRun:
             of_extensions=arguments.of_extensions,
         )
         for each in arguments.of_extensions:
-            options = each.session(options)
+            options = checked_result(
+                each,
+                "session",
+                each.session(options),
+                SessionOptions,
+                "`SessionOptions`",
+            )
         return options
 
 
