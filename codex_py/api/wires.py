@@ -7,8 +7,12 @@ The package names each wire in its `pyproject.toml`:
 
 It is used where a provider of the configuration has `wire_api = "plain"`. The value is called with
 the keywords `deltas`, `maker` and `profile`, as the constructor of `ProfiledWire` is, and returns a
-`Wire`. A wire does no I/O: it makes the body of a request, and decodes the answer. The history is
-items of the Responses API, as JSON in UTF-8.
+`Wire`. A wire does no I/O: it makes the body of a request, and decodes the answer, which is a stream
+of server-sent events. The history is items of the Responses API, as JSON in UTF-8.
+
+A decoder raises a `StreamError` if another attempt may succeed, and a `ModelError` if not. Any other
+exception is a bug of the wire, and so is a field of a wrong type in what it returns: the turn ends
+with an error that names the wire, and the wrong event is dropped.
 
 A `Dialogue` reads the history for wires that group it in another way. It is a sequence of
 `DialogueTurn`s: an `InputMessage` to the model, or a `ModelTurn` with the blocks that the model wrote

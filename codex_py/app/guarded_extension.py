@@ -61,7 +61,7 @@ class GuardedFeature:
     """
 
     _feature: Feature
-    _guard: "_Guard"
+    _guard: "Guard"
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class GuardedFeature:
         """
         own = self.__dict__
         own["_feature"] = feature
-        own["_guard"] = _Guard(name, key, keeps_errors=keeps_errors)
+        own["_guard"] = Guard(name, key, keeps_errors=keeps_errors)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._feature, name)
@@ -135,7 +135,7 @@ def guarded_feature(feature: Feature) -> Feature:
     return GuardedFeature(feature, f"the extension `{name}`", keeps_errors=True)
 
 
-class _Guard:
+class Guard:
     """Wraps the functions of one extension. For the arguments, see `GuardedFeature`."""
 
     def __init__(self, name: str, key: KeyPath, *, keeps_errors: bool) -> None:
@@ -150,7 +150,7 @@ class _Guard:
         The mistake of an installed extension is a `ConfigError`.
         """
         try:
-            with self._naming(what):
+            with self.naming(what):
                 yield
         except ExtensionBug as bug:
             if self.keeps_errors:
@@ -158,7 +158,7 @@ class _Guard:
             raise ConfigError(str(bug), key=self.key) from bug.__cause__
 
     @contextmanager
-    def _naming(
+    def naming(
         self, what: str, allowed: tuple[type[BaseException], ...] = ()
     ) -> Generator[None]:
         """Report a failure as an `ExtensionBug`, or add a note to it.
@@ -243,7 +243,7 @@ class _Guard:
         what = f"`{field}`"
 
         def call(*arguments: Any) -> Any:
-            with self._naming(what):
+            with self.naming(what):
                 return self.checked(what, function(*arguments), check)
 
         return call
@@ -270,7 +270,7 @@ class _Guard:
 
             def found(name: str) -> Any:
                 # The call fails with these, see `Dispatch`.
-                with self._naming(what, (ToolError, OSError)):
+                with self.naming(what, (ToolError, OSError)):
                     return self.checked(what, find(name), _is_tool_or_none)
 
             return found
@@ -281,7 +281,7 @@ class _Guard:
         # The session calls this function when it is made, and not within a turn.
         wrap = self._plain(field, given, _is_function)
         what = f"the stream of `{field}`"
-        naming = partial(self._naming, what, (StopAsyncIteration,))
+        naming = partial(self.naming, what, (StopAsyncIteration,))
 
         def call(model: Any) -> Any:
             inner = partial(InnerStream, model)
@@ -313,7 +313,7 @@ class _Guard:
                 return dispatch
 
             async def guarded(use: Any) -> Any:
-                with self._naming(what, (ToolError, OSError)):
+                with self.naming(what, (ToolError, OSError)):
                     return await self._answer(what, run(use), _is_output)
 
             return guarded
@@ -331,7 +331,7 @@ class _Guard:
                 return approver
 
             async def review(request: Any) -> Any:
-                with self._naming(what, (ToolError,)):
+                with self.naming(what, (ToolError,)):
                     return await self._answer(what, wrapped.review(request), _is_review)
 
             return ReviewedApprover(wrapped, review)
@@ -349,7 +349,7 @@ class _Guard:
         what = f"`{field}`"
 
         async def call(*arguments: Any) -> Any:
-            with self._naming(what):
+            with self.naming(what):
                 return await self._answer(what, function(*arguments), check)
 
         return call
@@ -367,7 +367,7 @@ class _Guard:
         """Wrap a function that returns an async context manager."""
         enter = self._plain(field, given, _is_context)
         is_outside_turns = field == "around_session"
-        naming = self.opening if is_outside_turns else self._naming
+        naming = self.opening if is_outside_turns else self.naming
 
         def call(*arguments: Any) -> AbstractAsyncContextManager[object]:
             return _Around(partial(enter, *arguments), partial(naming, f"`{field}`"))
@@ -404,7 +404,7 @@ class _Around(AbstractAsyncContextManager[object]):
                 if raised is not error:
                     raise
         # Here the context has raised the error of its block again. That is no mistake of the
-        # extension, so the error passes outside of `_naming`.
+        # extension, so the error passes outside of `naming`.
         assert error is not None
         raise error
 

@@ -7,7 +7,8 @@ import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Final, cast
+from functools import partial
+from typing import Final
 
 import httpx
 
@@ -54,6 +55,8 @@ _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
 _TOKEN_SOURCE: Final = "codex_py.model.chatgpt.sources:token_source"
 """The function that makes the source of tokens of a ChatGPT plan. Most sessions send a key."""
+_INSTALLED_WIRE: Final = "codex_py.app.guarded_wire:installed_wire"
+"""The function that makes the wire of an installed package. Most sessions use one of the program."""
 _OWN_NAME: Final = "codex_py"
 """The name of this program for ChatGPT, whichever program Codex would be."""
 
@@ -378,7 +381,8 @@ def _wire(
     provider: Provider, maker: Maker, session_id: str, options: SessionOptions
 ) -> Wire:
     """The wire of a provider, loaded now."""
-    wire: Wire = _wire_class(provider.wire_api)(
+    make = _wire_class(provider)
+    wire = make(
         deltas=options.text_deltas,
         maker=maker,
         profile=provider.profile,
@@ -391,20 +395,20 @@ def _wire(
     )
 
 
-def _wire_class(wire_api: str) -> Callable[..., Wire]:
-    """The class of a wire. Raises a `ConfigError` if that of an installed package cannot be used."""
+def _wire_class(provider: Provider) -> Callable[..., Wire]:
+    """The class of a wire, or the function that makes the wire of an installed package.
+
+    The function raises a `ConfigError` if that wire cannot be used.
+    """
+    wire_api = provider.wire_api
     if wire_api in WIRES:
         class_path, _ = WIRES[wire_api]
         return load(class_path)
     point = registry.find(registry.WIRES, wire_api)
     if point is None:
         raise ConfigError(f"no installed package has a wire {wire_api!r}")
-    make = registry.load(point, "wire")
-    if not callable(make):
-        is_now = type(make).__name__
-        reason = f"its entry point is a {is_now}, not a class"
-        raise registry.unusable(point, "wire", reason)
-    return cast("Callable[..., Wire]", make)
+    key = ("model_providers", provider.id, "wire_api")
+    return partial(load(_INSTALLED_WIRE), point, key)
 
 
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import httpx
 
@@ -38,7 +38,8 @@ _WRITE_S = 60.0
 _QUIET_IDLE_TIMEOUTS = 4
 """The number of idle time-outs for which a server may send only comments: some queue a request for
 minutes."""
-_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+"""Matches the names that a header may have."""
 # The header for the key, and the text before the key in it.
 _KEY_HEADERS = {
     "bearer": ("authorization", "Bearer "),
@@ -286,7 +287,7 @@ def _headers(
             texts[name.lower()] = value
     encoded: list[tuple[bytes, bytes]] = []
     for name, text in texts.items():
-        if not re.fullmatch(_HEADER_NAME, name) or not text.isprintable():
+        if not re.fullmatch(HEADER_NAME, name) or not text.isprintable():
             raise ConfigError(
                 f"the header {name!r} has a name or value that cannot be sent"
             )

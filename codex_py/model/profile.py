@@ -82,7 +82,15 @@ class Profile:
 
 
 class ProfiledWire:
-    """The common part of the wires that implement an API."""
+    """The common part of the wires that implement an API.
+
+    Attributes:
+        headers: headers of every request. The program's own and those of the provider's settings
+            replace them.
+        deltas: True to emit deltas, see `ResponsesDecoder`.
+        maker: tells which items of the history the provider has made itself.
+        profile: the quirks of the provider.
+    """
 
     headers: Mapping[str, str] = {}
 
@@ -95,10 +103,10 @@ class ProfiledWire:
     ) -> None:
         """
         Args:
-            deltas: True to emit deltas, see `ResponsesDecoder`.
+            deltas: see the attribute.
             maker: the provider that gets the requests; None: the provider that made every item of
                 the history.
         """
-        self._deltas = deltas
-        self._maker = maker or Maker()
-        self._profile = profile or Profile()
+        self.deltas = deltas
+        self.maker = maker or Maker()
+        self.profile = profile or Profile()

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from codex_py import registry
-from codex_py.errors import ConfigError
+from codex_py.errors import ConfigError, nearest
 from codex_py.model.profile import Profile
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.frozen import frozen
@@ -307,7 +307,15 @@ def _wire_api(value: str, where: Sequence[str]) -> str:
         return value
     if registry.find(registry.WIRES, value) is not None:
         return value
-    return _one_of(WIRES, value, where)
+    known = [*WIRES, *registry.installed_names(registry.WIRES)]
+    text = (
+        f": {value!r} is not supported; use one of {', '.join(known)}, or install the package that"
+        " adds it"
+    )
+    near = nearest(value, known)
+    if near is not None:
+        text += f"; did you mean {near!r}?"
+    raise _mistake(where, text)
 
 
 def _key_header(

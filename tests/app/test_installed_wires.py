@@ -43,12 +43,15 @@ def install(packages: Path, module: str) -> None:
     install_package(packages, "codex_py_plain", module, {GROUP: shown_points(GROUP)})
 
 
-def turn(place: Workplace, address: str, wire: str = "plain") -> TurnResult:
-    """Run a turn with a provider that speaks this wire."""
+def turn(
+    place: Workplace, address: str, wire: str = "plain", key: str = ""
+) -> TurnResult:
+    """Run a turn with a provider that speaks this wire. `key`: one more line of its table."""
     table = shown_block("[model_providers.mine]")
     table = table.replace("http://127.0.0.1:8000", address)
     table = table.replace('"plain"', f'"{wire}"')
-    text = f'model = "m"\nmodel_provider = "mine"\n{table}stream_max_retries = 0\n'
+    text = f'model = "m"\nmodel_provider = "mine"\n{table}{key}\n'
+    text += "stream_max_retries = 0\n"
     (place.home / "config.toml").write_text(text, encoding="utf-8")
 
     async def main() -> TurnResult:
@@ -103,6 +106,37 @@ def test_an_unknown_wire_is_a_mistake(place: Workplace, packages: Path) -> None:
     with pytest.raises(CodexError, match="'plain' is not supported; use one of") as it:
         turn(place, "http://127.0.0.1:9")
     assert it.value.exit_code == 78
+    assert str(it.value).endswith("or install the package that adds it")
+
+
+def test_a_misspelt_wire_is_told_with_those_of_packages(
+    place: Workplace, packages: Path
+) -> None:
+    install(packages, WIRE)
+    with pytest.raises(CodexError) as it:
+        turn(place, "http://127.0.0.1:9", wire="plian")
+    assert str(it.value).endswith(
+        "'plian' is not supported; use one of responses, chat, anthropic, text, plain, or install"
+        " the package that adds it; did you mean 'plain'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "retryable"),
+    [
+        ('{"refused": "no such model"}', "refused", False),
+        ('{"text": ', "bad_event", True),
+        ('{"call": {"id": "c", "name": "n", "arguments": {}}}', "bad_event", True),
+    ],
+)
+def test_a_failure_is_final_or_not(
+    place: Workplace, packages: Path, event: str, code: str, retryable: bool
+) -> None:
+    install(packages, WIRE)
+    with tcp_server(answers(event)) as (address, _):
+        error = turn(place, address, key="request_max_retries = 0").error
+    assert error is not None
+    assert (error.code, error.retryable) == (code, retryable)
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ class AnthropicWire(ProfiledWire):
 
     @cached_property
     def _dialogue(self) -> dialogue.Dialogue:
-        return dialogue.Dialogue(self._maker, "anthropic")
+        return dialogue.Dialogue(self.maker, "anthropic")
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON, in the provider's caching order.
@@ -213,9 +213,9 @@ class AnthropicWire(ProfiledWire):
         settings = self._settings(
             prompt, may_think=history.may_think, has_tools=bool(tools)
         )
-        marks = self._profile.cache_marks
+        marks = self.profile.cache_marks
         fragments = [
-            encode_json(self._profile.adjusted(settings)).removesuffix(b"}"),
+            encode_json(self.profile.adjusted(settings)).removesuffix(b"}"),
             _array(b"tools", tools, mark=marks),
             _array(b"system", history.system, mark=marks),
         ]
@@ -224,7 +224,7 @@ class AnthropicWire(ProfiledWire):
         return b"".join(fragments)
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        return AnthropicDecoder(prompt, self._maker, deltas=self._deltas)
+        return AnthropicDecoder(prompt, self.maker, deltas=self.deltas)
 
     def _settings(
         self, prompt: Prompt, *, may_think: bool, has_tools: bool
@@ -288,7 +288,7 @@ class AnthropicWire(ProfiledWire):
         effort: str = (prompt.reasoning or {}).get("effort") or "none"
         if effort == "none":
             return {}
-        style = self._profile.thinking
+        style = self.profile.thinking
         if style == "adaptive" and prompt.abilities.thinking is not None:
             style = prompt.abilities.thinking
         match style:

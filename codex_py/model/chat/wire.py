@@ -43,14 +43,14 @@ class ChatWire(ProfiledWire):
 
     @cached_property
     def _dialogue(self) -> Dialogue:
-        return Dialogue(self._maker, self._profile.tool_ids)
+        return Dialogue(self.maker, self.profile.tool_ids)
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON.
 
         The messages come last, so that each request of a thread begins like the one before.
         """
-        profile = self._profile
+        profile = self.profile
         settings: dict[str, Any] = {"model": prompt.model, "stream": True}
         if profile.stream_usage:
             settings["stream_options"] = {"include_usage": True}
@@ -78,14 +78,14 @@ class ChatWire(ProfiledWire):
         return b"".join((head, b',"messages":[', messages, b"]}"))
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        return ChatDecoder(prompt, self._maker, deltas=self._deltas)
+        return ChatDecoder(prompt, self.maker, deltas=self.deltas)
 
     def _reasoning(self, prompt: Prompt) -> Mapping[str, Any]:
         """The field that asks for the effort of the prompt."""
         effort = (prompt.reasoning or {}).get("effort")
         if effort is None:
             return {}
-        match self._profile.reasoning:
+        match self.profile.reasoning:
             case "effort":
                 return {"reasoning_effort": effort}
             case "object":
@@ -103,10 +103,10 @@ class ChatWire(ProfiledWire):
     ) -> Mapping[str, Any]:
         """The fields that offer tools, and say which of them may be called."""
         choice = prompt.tool_choice
-        style = self._profile.tool_choice
+        style = self.profile.tool_choice
         entries = [{"type": "function", "function": spec.described()} for spec in specs]
         settings: dict[str, Any] = {"tools": entries}
-        if not prompt.parallel_tool_calls and self._profile.parallel_tool_calls:
+        if not prompt.parallel_tool_calls and self.profile.parallel_tool_calls:
             settings["parallel_tool_calls"] = False
         if style == "openai" and choice.names:
             settings["tool_choice"] = _named_choice(choice)
@@ -121,14 +121,14 @@ class ChatWire(ProfiledWire):
         Templates of local models accept one system message, at the beginning; so later developer
         and system messages become user messages.
         """
-        images = prompt.abilities.images and not self._profile.text_content_only
+        images = prompt.abilities.images and not self.profile.text_content_only
         turns = self._dialogue.of(prompt.input, prompt.model, images=images)
         texts, turns = split_system_texts(turns)
         if prompt.instructions:
             texts.insert(0, prompt.instructions)
         messages: list[bytes] = []
         if texts:
-            role = "developer" if self._profile.openai_fields else "system"
+            role = "developer" if self.profile.openai_fields else "system"
             system = {"role": role, "content": "\n\n".join(texts)}
             messages.append(encode_json(system))
         # Messages to the model that follow each other become one user message. These are its parts, and
@@ -179,7 +179,7 @@ class ChatWire(ProfiledWire):
         else:
             content = [_part(part) for part in parts]
         messages = [encode_json({"role": "user", "content": content})]
-        if is_after_tool and self._profile.assistant_after_tool:
+        if is_after_tool and self.profile.assistant_after_tool:
             messages.insert(0, encode_json({"role": "assistant", "content": "OK."}))
         if last is not None:
             last.encoded = (key, messages)
@@ -217,24 +217,24 @@ class ChatWire(ProfiledWire):
 
     def _past_reasoning(self, thoughts: Sequence[Thought]) -> JsonObject:
         """The fields with past reasoning, under the names that it came with."""
-        policy = self._profile.replay_reasoning
+        policy = self.profile.replay_reasoning
         fields: JsonObject = {}
         if policy == "never":
             return fields
         for thought in thoughts:
             if thought.data is None:
                 continue
-            name = text_field(thought.data, "field") or self._profile.reasoning_field
+            name = text_field(thought.data, "field") or self.profile.reasoning_field
             if thought.text:
                 fields[name] = fields.get(name, "") + thought.text
             details = objects(thought.data.get("details"))
             if details:
                 earlier = fields.get("reasoning_details", ())
                 fields["reasoning_details"] = [*earlier, *details]
-        if policy == "required" and self._profile.reasoning_field not in fields:
+        if policy == "required" and self.profile.reasoning_field not in fields:
             text = "\n\n".join(thought.text for thought in thoughts if thought.text)
             # Servers that require the field do not accept it empty.
-            fields[self._profile.reasoning_field] = text or " "
+            fields[self.profile.reasoning_field] = text or " "
         return fields
 
     def _tool(self, result: DialogueResult) -> JsonObject:
@@ -243,7 +243,7 @@ class ChatWire(ProfiledWire):
         if result.images:
             text = f"{text}\n{_IMAGES_FOLLOW}".strip()
         message = {"role": "tool", "tool_call_id": result.call.call_id, "content": text}
-        if self._profile.name_on_tool_message:
+        if self.profile.name_on_tool_message:
             message["name"] = result.call.name
         return message
 

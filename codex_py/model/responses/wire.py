@@ -34,9 +34,9 @@ class ResponsesWire(ProfiledWire):
 
     @cached_property
     def _own(self) -> OwnItems:
-        profile = self._profile
+        profile = self.profile
         return OwnItems(
-            self._maker,
+            self.maker,
             functions_only=profile.function_tools_only,
             tool_ids=profile.tool_ids,
         )
@@ -58,7 +58,7 @@ class ResponsesWire(ProfiledWire):
         }
         if prompt.reasoning is not None:
             settings["reasoning"] = prompt.reasoning
-        is_in_input = self._profile.base_prompt == "input"
+        is_in_input = self.profile.base_prompt == "input"
         if not is_in_input:
             settings["instructions"] = prompt.instructions or _NO_BASE_PROMPT
         text = _text_settings(prompt)
@@ -69,7 +69,7 @@ class ResponsesWire(ProfiledWire):
             settings["service_tier"] = _SERVICE_TIERS.get(tier, tier)
         if prompt.max_output_tokens is not None:
             settings["max_output_tokens"] = prompt.max_output_tokens
-        fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
+        fragments = [encode_json(self.profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
             fragments.append(b',"tools":[' + self._tools(prompt.tools) + b"]")
         items = list(self._own.of(prompt.input, images=prompt.abilities.images))
@@ -89,7 +89,7 @@ class ResponsesWire(ProfiledWire):
         if not choice.names:
             return choice.mode
         freeform: Collection[str] = ()
-        if not self._profile.function_tools_only:
+        if not self.profile.function_tools_only:
             freeform = freeform_names(prompt)
         tools: list[dict[str, Any]] = []
         for name in choice.names:
@@ -106,7 +106,7 @@ class ResponsesWire(ProfiledWire):
             known, encoded = self._encoded
             if known == specs:
                 return encoded
-        profile = self._profile
+        profile = self.profile
         flat = profile.function_tools_only or not profile.tool_namespaces
         tools: Sequence[ToolSpec] = specs
         if profile.function_tools_only:
@@ -119,9 +119,9 @@ class ResponsesWire(ProfiledWire):
         from codex_py.model.responses.decoder import ResponsesDecoder  # 9 ms
 
         wrapped: Collection[str] = ()
-        if self._profile.function_tools_only:
+        if self.profile.function_tools_only:
             wrapped = freeform_names(prompt)
-        return ResponsesDecoder(deltas=self._deltas, maker=self._maker, wrapped=wrapped)
+        return ResponsesDecoder(deltas=self.deltas, maker=self.maker, wrapped=wrapped)
 
 
 def _tool_entries(

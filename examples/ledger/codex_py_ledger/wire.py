@@ -2,7 +2,7 @@
 
 A request has `messages` with the fields `role` and `text`, `call` or `result`. The answer is a stream
 of server-sent events: `{"text": …}`, `{"call": {"id": …, "name": …, "arguments": …}}`, and at the end
-`{"tokens": [INPUT, OUTPUT]}`.
+`{"tokens": [INPUT, OUTPUT]}`, or `{"refused": REASON}`.
 """
 
 import json
@@ -19,6 +19,7 @@ from codex_py.api.wires import (
     FunctionCall,
     InputMessage,
     Message,
+    ModelError,
     OutputItemDone,
     ProfiledWire,
     Prompt,
@@ -35,7 +36,7 @@ class PlainWire(ProfiledWire):
 
     @cached_property
     def _dialogue(self) -> Dialogue:
-        return Dialogue(self._maker)
+        return Dialogue(self.maker)
 
     def body(self, prompt: Prompt) -> bytes:
         turns = self._dialogue.of(prompt.input, prompt.model, images=False)
@@ -80,14 +81,18 @@ class PlainDecoder:
         self._items = 0
 
     def feed(self, data: str, name: str = "message") -> Sequence[ResponseEvent]:
-        match json.loads(data):
+        match event_of(data):
             case {"text": str(text)}:
                 item = Message(role="assistant", content=text)
-            case {"call": {"id": call_id, "name": tool, "arguments": arguments}}:
-                item = FunctionCall(call_id=call_id, name=tool, arguments=arguments)
-            case {"tokens": [tokens_in, tokens_out]}:
+            case {
+                "call": {"id": str(call), "name": str(tool), "arguments": str(given)}
+            }:
+                item = FunctionCall(call_id=call, name=tool, arguments=given)
+            case {"tokens": [int(tokens_in), int(tokens_out)]}:
                 self.finished = True
                 return [Completed(Usage(tokens_in, output_tokens=tokens_out))]
+            case {"refused": reason}:
+                raise ModelError(f"the server refused: {reason}", code="refused")
             case _:
                 raise StreamError(f"the server sent {data!r}", code="bad_event")
         self._items += 1
@@ -97,3 +102,11 @@ class PlainDecoder:
         if self.finished:
             return ()
         raise StreamError("the answer did not end", code="disconnected")
+
+
+def event_of(data: str) -> Any:
+    """Parse the data of an event. None if it is no JSON."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
