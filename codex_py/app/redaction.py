@@ -21,6 +21,9 @@ _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
 """The names of variables that hold credentials, as Codex recognises them."""
 _SHORTEST: Final = 8
 """The characters of the shortest value that is taken for a key."""
+_LINE_END: Final = r"(?:\r?\n|(?:\\r)?\\n|(?:%0D)?%0A)[ \t\d+>|:-]{0,16}?"
+"""The pattern of a line end in a key, plain, in JSON or in a URL, and of the mark of the next line: as
+in a diff, in a quotation, or after a line number."""
 _GITHUB: Final = r"\w{36,}"
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
 _TOKENS: Final = {
@@ -71,19 +74,11 @@ class Redactor:
         home: Path,
     ) -> None:
         self.count = 0
-        spellings: set[str] = set()
-        for value in _own_keys(environment, home):
-            # The outputs of many tools have keys in JSON or in a URL.
-            in_json = json.dumps(value)[1:-1]
-            in_url = quote(value, safe="")
-            spellings |= {value, in_json, in_url}
         # A key that contains another one is replaced first.
-        longest_first = sorted(spellings, key=len, reverse=True)
-        own = {spelling: re.escape(spelling) for spelling in longest_first}
-        forms = {**own, **_FORMS}
-        self._forms = {
-            part: re.compile(form, re.DOTALL) for part, form in forms.items()
-        }
+        own = sorted(set(_own_keys(environment, home)), key=len, reverse=True)
+        forms = [(_plain_part(key), _spellings(key)) for key in own]
+        forms += _FORMS.items()
+        self._forms = [(part, re.compile(form, re.DOTALL)) for part, form in forms]
 
     @property
     def notes(self) -> list[str]:
@@ -98,7 +93,7 @@ class Redactor:
         Raises a `ValueError` if the line may have a key, but is no JSON.
         """
         text = data.decode(errors="replace")
-        if not any(part in text for part in self._forms):
+        if not any(part in text for part, _ in self._forms):
             return data
         before = self.count
         value = map_texts(json.loads(text), self._within)
@@ -116,7 +111,7 @@ class Redactor:
             return self(text)
 
     def __call__(self, text: str) -> str:
-        for part, form in self._forms.items():
+        for part, form in self._forms:
             if part in text:
                 text, count = form.subn(REDACTED, text)
                 self.count += count
@@ -159,9 +154,33 @@ def _own_keys(environment: Mapping[str, str], home: Path) -> Iterator[str]:
         if _SECRET_NAME.search(name):
             values.append(value)
     for value in values:
+        # The spaces and line ends around a key are not always copied with it.
+        value = value.strip()
         # A path leads to a key, but is not a key itself.
         if len(value) >= _SHORTEST and not value.startswith("/"):
             yield value
+
+
+def _plain_part(key: str) -> str:
+    """The longest part of a key that JSON and a URL do not change, however often they are nested."""
+    return max(re.findall(r"[A-Za-z0-9_.-]*", key), key=len)
+
+
+def _spellings(key: str) -> str:
+    """Make the pattern of a key: as it is, in JSON or in a URL.
+
+    Each line but the first may have a mark before it.
+    """
+    lines = re.split(r"\r?\n", key)
+    # The outputs of many tools have keys in JSON or in a URL.
+    spelt = [
+        lines,
+        [json.dumps(line)[1:-1] for line in lines],
+        [json.dumps(line, ensure_ascii=False)[1:-1] for line in lines],
+        [quote(line, safe="", errors="surrogateescape") for line in lines],
+    ]
+    patterns = [_LINE_END.join(map(re.escape, each)) for each in spelt]
+    return "|".join(dict.fromkeys(patterns))
 
 
 def _strings(value: Any) -> Iterator[str]:

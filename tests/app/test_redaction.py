@@ -86,6 +86,39 @@ def test_a_key_of_the_user_in_an_address_is_taken_out(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '+ab"c\\d\n+SECRET',
+        ' ab"c\\d\n+SECRET',
+        '-ab"c\\d\r\n-SECRET',
+        '> ab"c\\d\n> SECRET',
+        '    ab"c\\d\n    SECRET',
+        ' 9: ab"c\\d\n10: SECRET',
+        r'"+ab\"c\\d\n+SECRET',
+        r'"+ab\"c\\d\r\n+SECRET',
+        "x=ab%22c%5Cd%0ASECRET",
+    ],
+)
+def test_a_key_of_several_lines_is_taken_out_with_marks_before_its_lines(
+    tmp_path: Path, text: str
+) -> None:
+    redact = Redactor({"MULTI_KEY": 'ab"c\\d\nSECRET\n'}, tmp_path)
+    found = redact(f"a {text} b")
+    assert "[redacted] b" in found
+    assert "SECRET" not in found
+    assert redact.count == 1
+
+
+def test_a_key_in_arguments_within_a_line_is_taken_out(tmp_path: Path) -> None:
+    key = 'ab"c\\d\nSECRET'
+    redact = Redactor({"MULTI_KEY": key}, tmp_path)
+    patch = "+" + key.replace("\n", "\n+")
+    line = json.dumps({"arguments": json.dumps({"patch": patch})})
+    changed = json.loads(redact.line(line.encode()))
+    assert json.loads(changed["arguments"]) == {"patch": "+[redacted]"}
+
+
 def test_other_text_stays(tmp_path: Path) -> None:
     redact = Redactor({}, tmp_path)
     text = "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
