@@ -1,7 +1,7 @@
 """Removes keys from text that leaves the machine.
 
 It finds the values of the user's own keys, and text in the well-known form of a key. Other secrets,
-such as passwords, stay.
+such as passwords outside of a URL, stay.
 """
 
 import json
@@ -26,6 +26,8 @@ _LINE_END: Final = r"(?:\r?\n|(?:\\r)?\\n|(?:%0D)?%0A)[ \t\d+>|:-]{0,16}?"
 in a diff, in a quotation, or after a line number."""
 _GITHUB: Final = r"\w{36,}"
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
+_LETTERS: Final = r"[0-9A-Za-z]{40,}"
+_STRIPE: Final = r"[0-9A-Za-z]{16,}"
 _TOKENS: Final = {
     "github_pat_": r"\w{22,}",
     "glpat-": r"[\w-]{20,}",
@@ -40,21 +42,46 @@ _TOKENS: Final = {
     "AIza": r"[\w-]{35}",
     "AKIA": _AWS,
     "ASIA": _AWS,
+    "SG.": r"[\w-]{22}\.[\w-]{43}",
+    "gsk_": _LETTERS,
+    "pplx-": _LETTERS,
+    "pypi-": r"AgE[\w-]{50,}",
+    "r8_": r"[0-9A-Za-z]{37}",
+    "rk_live_": _STRIPE,
+    "rk_test_": _STRIPE,
+    "sk_live_": _STRIPE,
+    "sk_test_": _STRIPE,
+    "xai-": _LETTERS,
+    "xapp-": r"\d-[\w-]{20,}",
+    "ya29.": r"[\w-]{20,}",
     "eyJ": r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
 }
 """The prefixes of tokens and the pattern after each, found anywhere in a text: GitHub, GitLab, npm,
-Hugging Face, Slack, Google, AWS; RFC 7519."""
+Hugging Face, Slack, Google, AWS, SendGrid, Groq, Perplexity, PyPI, Replicate, Stripe, xAI; RFC 7519."""
+_BEARER: Final = r"(?<=(?i:bearer) )[\w.~+/-]{16,}=*"
+# Words of a sentence have no capitals together with digits or `=`.
+_BASIC: Final = (
+    r"(?<=(?i:basic) )(?=[a-z\d+/]*[A-Z])(?=[A-Za-z+/]*[\d=])[A-Za-z\d+/]{12,}={0,2}"
+)
+_API_KEY: Final = r"""((?i:api-key)[\\"']{0,2}[:=] ?[\\"']{0,2})(?=[A-Za-z_.~+/-]{0,99}\d)[\w.~+/-]{16,}=*"""
 _FORMS: Final = {
     "PRIVATE KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    "earer ": r"(?<=[Bb]earer )[\w.~+/-]{16,}=*",
+    "earer ": _BEARER,
+    "EARER ": _BEARER,
+    "asic ": _BASIC,
+    "ASIC ": _BASIC,
+    **dict.fromkeys(("api-key", "Api-Key", "API-Key", "API-KEY"), _API_KEY),
     # OpenAI, Anthropic and others. The pattern does not match in `task-`, but after an escape:
     # `\n`, of a URL, or of a colour.
     "sk-": r"(?:(?<![a-zA-Z0-9-])|(?<=\\[bfnrt])|(?<=%[\dA-F]{2})|(?<=\[[mK])|(?<=[\d;]m))sk-[\w-]{20,}",
-    **{opening: opening + rest for opening, rest in _TOKENS.items()},
+    **{opening: re.escape(opening) + rest for opening, rest in _TOKENS.items()},
+    # The password of a user in a URL, and no placeholder for it.
+    "://": r"""(://[\w.~+%-]{0,128}:)[^\s/:@"'`<>()[\]{}$*\\]{2,256}(?=@)""",
 }
-"""The patterns of keys: PEM; RFC 6750; tokens.
+"""The patterns of keys: PEM; RFC 6750 and 7617; headers; tokens; RFC 3986.
 
-Each stands under a text that every such key contains. To look for this text first is faster.
+Each stands under a text that every such key contains. To look for this text first is faster. The
+group of a pattern is what stays before the key.
 """
 
 
@@ -113,7 +140,10 @@ class Redactor:
     def __call__(self, text: str) -> str:
         for part, form in self._forms:
             if part in text:
-                text, count = form.subn(REDACTED, text)
+                replacement = REDACTED
+                if form.groups:
+                    replacement = rf"\1{REDACTED}"
+                text, count = form.subn(replacement, text)
                 self.count += count
         return text
 

@@ -25,6 +25,16 @@ PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY--
             PEM,
         ),
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk",
+        f"xai-{'a1B2' * 20}",
+        f"gsk_{'a1B2' * 13}",
+        f"pplx-{'a1B2' * 12}",
+        f"r8_{'a1B2' * 9}c",
+        f"sk_live_{'a1B2' * 6}",
+        f"rk_test_{'a1B2' * 6}",
+        f"SG.{'a-_1bc' * 3}abcd.{'a-_1' * 10}abc",
+        f"pypi-AgEIcHlwaS5vcmc{'a-_1' * 20}",
+        f"ya29.a0{'a-_1' * 20}",
+        f"xapp-1-A012BCDEF34-123456789012-{'a1' * 32}",
     ],
 )
 def test_text_that_looks_like_a_key_is_redacted(tmp_path: Path, key: str) -> None:
@@ -119,7 +129,42 @@ def test_a_key_in_arguments_within_a_line_is_taken_out(tmp_path: Path) -> None:
     assert json.loads(changed["arguments"]) == {"patch": "+[redacted]"}
 
 
-def test_other_text_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        ("Authorization: BEARER ", "abcdefgh12345678", ""),
+        ("Authorization: Basic ", "dXNlcjpwYXNzd29yZA==", ""),
+        ("authorization: basic ", "dXNlcjpwYXNzd29yZA==", "'"),
+        ("x-api-key: ", "abcdefgh12345678", "' https://x"),
+        ('"X-API-Key": "', "abcdefgh12345678", '"'),
+        (r"{\"X-Api-Key\":\"", "abcdefgh12345678", r"\""),
+        ("https://user:", "pw1", "@example.com/x"),
+        ("postgres://a.b:", "p%40ss!", "@[::1]:5432/x"),
+        ("redis://:", "p4ss", "@host"),
+    ],
+)
+def test_credentials_of_a_request_are_redacted_and_what_names_them_stays(
+    tmp_path: Path, before: str, key: str, after: str
+) -> None:
     redact = Redactor({}, tmp_path)
-    text = "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+    assert redact(before + key + after) == f"{before}[redacted]{after}"
+    assert redact.count == 1
+    assert redact(redact(before + key + after)) == f"{before}[redacted]{after}"
+    assert redact.count == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "Basic authentication, Basic InternationalizationSupport, Basic tutorial2019introduction",
+        "x-api-key: YOUR_API_KEY_GOES_HERE x-api-key: $MY_API_KEY_1234567890",
+        "xai-org/grok gsk_test pplx-api r8_ sk_live_ SG.x pypi-mirror ya29.x xapp-1",
+        "https://host:8080/a@b ssh://git@host:22/x https://[::1]:80/a@b",
+        "https://$USER:$TOKEN@host https://user:<password>@host https://{user}:{pw}@host",
+        "https://user:***@host http://a:80 and me@example.com",
+    ],
+)
+def test_other_text_stays(tmp_path: Path, text: str) -> None:
+    redact = Redactor({}, tmp_path)
     assert redact(text) == text
