@@ -4,6 +4,7 @@ Nothing is imported before somebody lists or types a command of an extension.
 """
 
 import re
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
@@ -73,8 +74,9 @@ class SlashCommand:
     run: Callable[[Terminal, str], Awaitable[None]]
     """An `async def`, which gets the stripped text after the name. A `CodexError` that it raises is
     shown as one sentence; a `UsageError` gives the line back to the user, too. Any other exception
-    is a bug, which is shown with the name of the command. Neither ends the terminal. Work that takes
-    longer than a few milliseconds belongs in `asyncio.to_thread`."""
+    is a bug, which is shown with the name of the command and its line; the log of `--log` has the
+    traceback. Neither ends the terminal. Work that takes longer than a few milliseconds belongs in
+    `asyncio.to_thread`."""
     help: str = ""
     """A short phrase without a full stop, for the list of commands."""
     argument: str = ""
@@ -108,8 +110,17 @@ def slash_command(name: str) -> SlashCommand | None:
 
 
 def failed(name: str, error: BaseException) -> ConfigError:
-    """Make the error for a slash command that has raised an error other than a `CodexError`."""
-    return ConfigError(f"the {_KIND} /{name} has failed: {error!r}")
+    """Make the error for a slash command that has raised an error other than a `CodexError`.
+
+    It names the line of the command's own file that was the last to run.
+    """
+    text = f"the {_KIND} /{name} has failed: {error!r}"
+    # The first frame is that of the caller, the next one that of the command.
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    if own:
+        text += f", in line {own[-1].lineno} of {own[-1].filename}"
+    return ConfigError(text)
 
 
 def _loaded(point: EntryPoint) -> SlashCommand:

@@ -129,7 +129,11 @@ def test_a_broken_package_costs_a_sentence_and_not_the_terminal(
         program = begin(server)
         for line, sentence in (
             ("/bug", "the slash command /bug has failed: SystemExit('enough')"),
-            ("/ordinary", "the slash command /ordinary has failed: TypeError("),
+            (
+                "/ordinary",
+                "the slash command /ordinary has failed: TypeError('its function must be"
+                " an `async def`; it returned None')",
+            ),
             ("/refusing", "not today"),
             ("/wordy", "its entry point is a str, not a `SlashCommand`"),
             (
@@ -146,6 +150,22 @@ def test_a_broken_package_costs_a_sentence_and_not_the_terminal(
         program.wait_for("Word.")
         assert "Say word." in str(server.requests[0].body["input"][-1])
         assert "\x1b[31m" not in program.text
+
+
+def test_a_bug_of_a_command_is_told_with_its_line_and_logged(
+    place: Workplace, packages: Path, tmp_path: Path
+) -> None:
+    install_others(packages)
+    log = tmp_path / "log"
+    with ScriptedServer([]) as server, starting(place, packages) as start:
+        program = start(server, "--log", str(log), columns=200, rows=50)
+        program.wait_for(IDLE)
+        program.wait_until(lambda: log.exists())
+        run(program, "/bug")
+        file = packages / "codex_py_others.py"
+        program.wait_for(f"has failed: SystemExit('enough'), in line 5 of {file}")
+        text = log.read_text(encoding="utf-8")
+        assert 'raise SystemExit(\\"enough\\")' in text
 
 
 def test_the_list_tells_of_a_broken_package_once(begin: Begin, packages: Path) -> None:

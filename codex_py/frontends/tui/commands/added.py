@@ -1,7 +1,9 @@
 """Slash commands of extensions, in the form of the terminal's own."""
 
+import inspect
 from collections.abc import Callable, Container, Mapping
 from functools import partial
+from typing import Any
 
 from codex_py.app import slash_commands
 from codex_py.app.views.conversation import Conversation
@@ -10,6 +12,7 @@ from codex_py.errors import CodexError, ConfigError
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.panel import Postponed, yes_or_no
+from codex_py.protocol.bugs import bug_found
 from codex_py.streams.terminal import on_one_line, printable
 
 
@@ -121,10 +124,17 @@ async def _run(
     context: CommandContext,
     argument: str,
 ) -> None:
-    """Run a command. A bug of the extension becomes a `ConfigError`."""
+    """Run a command. A bug of the extension becomes a `ConfigError`, and is told to the session's log."""
     try:
-        await command.run(ContextTerminal(context), argument)
+        running: Any = command.run(ContextTerminal(context), argument)
+        if not inspect.isawaitable(running):
+            text = f"its function must be an `async def`; it returned {running!r}"
+            raise TypeError(text)
+        await running
     except CodexError:
         raise
     except (Exception, SystemExit) as error:
+        session = context.conversation.session
+        if session is not None:
+            session.emit(bug_found(error))
         raise slash_commands.failed(name, error) from error
