@@ -106,9 +106,20 @@ def load(point: EntryPoint, what: str, key: Sequence[str] = ()) -> Any:
         value: Any = import_module(parts[1])
         for attribute in filter(None, attributes):
             value = getattr(value, attribute)
-    except Exception as error:
-        raise unusable(point, what, repr(error), key) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # A module that calls `sys.exit` must not end the run, and its code must not count for it.
+        raise unusable(point, what, description(error), key) from error
     return value
+
+
+def description(error: BaseException) -> str:
+    """The `repr` of an exception of a package; its class alone if it has a broken `__repr__`."""
+    try:
+        return repr(error)
+    except Exception:  # noqa: BLE001 - of foreign code
+        return type(error).__name__
 
 
 def unusable(

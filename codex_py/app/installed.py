@@ -27,6 +27,7 @@ from codex_py.registry import (
     TABLES,
     WIRES,
     EntryPoint,
+    description,
     find,
     installed_names,
     load,
@@ -183,10 +184,12 @@ def _failures_named(point: EntryPoint, what: str, key: KeyPath) -> Generator[Non
     """Turn a failure of an extension into a `ConfigError` that names it. `what`: its kind."""
     try:
         yield
+    except KeyboardInterrupt:
+        raise
     except CodexError as error:
         raise unusable(point, what, str(error), key) from error
-    except Exception as error:
-        raise unusable(point, what, repr(error), key) from error
+    except BaseException as error:
+        raise unusable(point, what, description(error), key) from error
 
 
 def _require_callable(

@@ -127,10 +127,7 @@ def _loaded(point: EntryPoint) -> SlashCommand:
     if _NAME.fullmatch(point.name) is None:
         reason = "its name has more than small letters, digits and hyphens"
         raise unusable(point, _KIND, reason)
-    try:
-        command = load(point, _KIND)
-    except SystemExit as error:
-        raise unusable(point, _KIND, repr(error)) from error
+    command = load(point, _KIND)
     if not isinstance(command, SlashCommand):
         is_now = type(command).__name__
         reason = f"its entry point is a {is_now}, not a `SlashCommand`"

@@ -111,10 +111,8 @@ def session_parser() -> CommandParser:
 
 def _unknown_option(name: str) -> UsageError:
     """Make the error for an option that neither the program nor an extension has."""
-    parser = session_parser()
-    for installed in installed_names(OPTIONS):
-        parser.add_argument(f"--{installed}")
-    return parser.unknown_option(name)
+    installed = [f"--{each}" for each in installed_names(OPTIONS)]
+    return session_parser().unknown_option(name, installed)
 
 
 def _refuse_unknown_option(word: str) -> None:

@@ -173,11 +173,16 @@ class CommandParser(argparse.ArgumentParser):
             return ""
         return f": {', '.join(action.type.allowed)}"
 
-    def unknown_option(self, name: str) -> UsageError:
-        """The error for an option that does not exist. It suggests a similar one that does."""
+    def unknown_option(self, name: str, further: Iterable[str] = ()) -> UsageError:
+        """The error for an option that does not exist. It suggests a similar one that does.
+
+        Args:
+            further: options that exist besides those of the parser.
+        """
         message = f"unknown option {name}."
         # The dashes, which every option has, would make options alike; so would a single letter.
-        known = {option.lstrip("-"): option for option in self._option_string_actions}
+        options = (*self._option_string_actions, *further)
+        known = {option.lstrip("-"): option for option in options}
         if len(name) > 2:
             near = nearest(name.lstrip("-"), known, alike=TYPING_MISTAKE)
             if near is not None:

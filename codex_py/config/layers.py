@@ -31,7 +31,8 @@ from codex_py.config.check import (
     problems,
     remedy,
 )
-from codex_py.config.declared.section import key_of
+from codex_py.config.declared.claimed import is_of_package
+from codex_py.config.declared.section import key_of, names_of
 from codex_py.config.declared.settings import Settings
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
@@ -207,7 +208,7 @@ def read_layers(
     trust = trust_level(own.get("projects", {}), cwd, root)
     folders = folders_between(root, cwd)
     trusted_files = project_trust(trust, home, folders)
-    project = _project(reader, home, folders[0], trusted_files)
+    project = _project(reader, home, folders[0], trusted_files, own)
 
     layers = [*strong, *project, *weak]
     plugins = Plugins()
@@ -417,22 +418,21 @@ def _project(
     home: Path,
     root: Path,
     trust: ProjectTrust,
+    own: Mapping[str, Any],
 ) -> list[Layer]:
-    """Read a trusted project's layers, nearest first. Any other project gets a warning only."""
+    """Read a trusted project's layers, nearest first. Any other project gets a warning only.
+
+    Args:
+        own: the values of all other layers.
+    """
     match trust:
         case Trusted(files):
             layers: list[Layer] = []
             for path, text in reversed(list(files.items())):
                 if path.name == "config.toml":
-                    values = parse_toml(text, path)
-                    layer = reader.layer(
-                        "project",
-                        values,
-                        path.parent,
-                        path,
-                        text,
-                    )
-                    layers.append(_allowed(reader, layer))
+                    values = _allowed(reader, parse_toml(text, path), path, own)
+                    layer = reader.layer("project", values, path.parent, path, text)
+                    layers.append(layer)
             return layers
         case Changed(files):
             changed = ", ".join(map(str, files))
@@ -452,26 +452,33 @@ def _project(
     return []
 
 
-def _allowed(reader: _Reader, layer: Layer) -> Layer:
-    """Leave out the settings of a project's layer that only the user may set, with a warning."""
-    refused = [key for key in layer.values if not _is_for_projects(key)]
+def _allowed(
+    reader: _Reader, values: Mapping[str, Any], path: Path, own: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Leave out the settings in a project's file that only the user may set, with a warning."""
+    refused = [key for key in values if not _is_for_projects(key, own)]
     if refused:
         keys = ", ".join(f"`{key}`" for key in refused)
         these = "this" if len(refused) == 1 else "these"
         reader.warnings.append(
-            f"Ignored {keys} in {layer.path}: a project may not set {these}."
+            f"Ignored {keys} in {path}: a project may not set {these}."
         )
-    if lookup(layer.values, ("budget", "loop_guard")) is False:
+    if lookup(values, ("budget", "loop_guard")) is False:
         reader.warnings.append(
-            f"Ignored `budget.loop_guard` in {layer.path}: a project may only tighten a limit."
+            f"Ignored `budget.loop_guard` in {path}: a project may only tighten a limit."
         )
-    values = dict(layer.values)
-    for key in refused:
-        del values[key]
-    return replace(layer, values=values)
+    return {key: value for key, value in values.items() if key not in refused}
 
 
-def _is_for_projects(name: str) -> bool:
+def _is_for_projects(name: str, own: Mapping[str, Any]) -> bool:
+    """True if a project may set a key of the top level.
+
+    The class of a package's table says so. It is loaded only if the user's own configuration has
+    the table, because a project does not decide which packages are loaded.
+    """
+    is_declared = name in own or name in names_of(Settings)
+    if not is_declared and is_of_package(name):
+        return False
     known = key_of(Settings, name)
     return known is None or known.in_project
 

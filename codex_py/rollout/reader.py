@@ -215,7 +215,7 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
         match line.kind, line.payload:
             case "response_item", payload:
                 shown.append(RolloutEntry.of(payload, line.encoded, line.place))
-            case "event_msg", {"type": kind} as payload if kind in _FACTS:
+            case "event_msg", {"type": str(kind)} as payload if kind in _FACTS:
                 # It gets the place of the line before it, to stay behind that.
                 place = shown[-1].place if shown else None
                 shown.append(RolloutEntry.of(payload, None, place))

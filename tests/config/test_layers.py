@@ -1,5 +1,6 @@
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ConfigError
 from tests.config.conftest import Place
+from tests.support.packages import install_package
 
 
 def test_the_strongest_layer_wins(place: Place):
@@ -73,6 +75,27 @@ def test_a_project_may_not_decide_where_requests_go(place: Place):
     assert config.warnings == (
         f"Ignored `model_provider`, `notify`, `projects` in {path}: a project may not set these.",
     )
+
+
+def test_a_value_that_a_project_may_not_set_is_not_even_checked(place: Place):
+    place.trusted()
+    path = place.project("extensions = 1\notel.exporter = 1\n")
+    told = f"Ignored `extensions`, `otel` in {path}: a project may not set these."
+    assert place.load().warnings == (told,)
+
+
+def test_a_project_loads_no_package_with_the_table_of_one(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    packages = tmp_path / "packages"
+    points = {"codex_py.tables": {"notes": "codex_py_notes:Notes"}}
+    install_package(packages, "codex_py_notes", "import sys\nsys.exit(0)\n", points)
+    monkeypatch.setattr(sys, "path", [str(packages), *sys.path])
+    place.trusted()
+    path = place.project("[notes]\nfile = 'x'\n")
+    told = f"Ignored `notes` in {path}: a project may not set this."
+    assert place.load().warnings == (told,)
+    assert "codex_py_notes" not in sys.modules
 
 
 def test_the_users_own_folder_is_no_project(place: Place):

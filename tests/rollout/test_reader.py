@@ -11,7 +11,7 @@ from codex_py.errors import SessionError
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.reader import StoredSession, read_session
+from codex_py.rollout.reader import StoredSession, read_conversation, read_session
 from codex_py.rollout.records import SessionMeta
 from tests.rollout.builders import (
     TIMESTAMP,
@@ -113,6 +113,17 @@ def test_a_classic_file_may_have_its_base_prompt_as_plain_text(tmp_path: Path) -
 )
 def test_lines_of_another_layout_are_read_too(tmp_path: Path, line: str) -> None:
     assert _read(tmp_path, line).items == ['{"role":"user","content":"é"}'.encode()]
+
+
+@pytest.mark.parametrize("kind", [[], {}, 1, None])
+def test_an_event_whose_type_is_no_text_is_not_shown(
+    tmp_path: Path, kind: object
+) -> None:
+    session = meta()
+    first = record("session_meta", session.payload())
+    lines = [first, record("event_msg", {"type": kind}), _item(user("hi"))]
+    path = session_file(tmp_path, lines, session.id)
+    assert len(read_conversation(path)) == 1
 
 
 def test_a_line_separator_within_a_line_does_not_end_it(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from codex_py.config.declared.section import Key, Section
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.place import Place
-from codex_py.registry import TABLES, find, load, own_points, unusable
+from codex_py.registry import (
+    TABLES,
+    find,
+    installed_names,
+    load,
+    own_points,
+    unusable,
+)
 
 if TYPE_CHECKING:
     from codex_py.protocol.extension import Feature
@@ -99,6 +106,13 @@ def claimed_key(name: str) -> Key | None:
         reason = "its entry point is no subclass of `ClaimedTable`"
         raise unusable(point, "table", reason, (name,))
     return _ClaimedKey(name, kind)
+
+
+def is_of_package(name: str) -> bool:
+    """True if an installed package claims the table. Nothing of the package is loaded."""
+    if any(point.name == name for point in own_points(TABLES)):
+        return False
+    return name in installed_names(TABLES)
 
 
 def verifications(config: Any) -> list[Verification]:
