@@ -122,3 +122,31 @@ def test_a_protecting_table_refuses_unknown_keys_and_misspelt_names(
     done = run("[quiet-hours]\nbegun = '22:00'")
     assert done.returncode == 78
     assert "quiet-hours.begun" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "said"),
+    [
+        ("str", "3", "must be a string, not 3"),
+        ("Limit", "0", "must be "),
+        ("int | None", "'x'", "not 'x'"),
+    ],
+)
+def test_a_default_of_another_type_is_named(
+    packages: Path, run: Run, kind: str, default: str, said: str
+) -> None:
+    install(
+        packages,
+        f"""
+from codex_py.api.tables import ClaimedTable, Limit, key
+
+class QuietHours(ClaimedTable):
+    begin: {kind} = key("The begin.", default={default})
+""",
+    )
+    done = run("[quiet-hours]")
+    text = done.stderr.decode()
+    assert (done.returncode, text.count("\n")) == (78, 1), text
+    named = "the table 'quiet-hours' (codex_py_quiet:QuietHours) cannot be used: "
+    assert f"{named}the default of `begin` " in text
+    assert said in text

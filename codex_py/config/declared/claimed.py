@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from codex_py.config.declared.section import Key, Section
+from codex_py.config.declared.section import Key, Section, keys_of
 from codex_py.errors import nearest
+from codex_py.protocol.annotations import expected
+from codex_py.protocol.checked import read
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.place import Place
 from codex_py.registry import (
@@ -105,6 +107,9 @@ def claimed_key(name: str) -> Key | None:
     if not isinstance(kind, type) or not issubclass(kind, ClaimedTable):
         reason = "its entry point is no subclass of `ClaimedTable`"
         raise unusable(point, "table", reason, (name,))
+    reason = None if point.is_ours else _wrong_default(kind)
+    if reason is not None:
+        raise unusable(point, "table", reason, (name,))
     return _ClaimedKey(name, kind)
 
 
@@ -113,6 +118,20 @@ def is_of_package(name: str) -> bool:
     if any(point.name == name for point in own_points(TABLES)):
         return False
     return name in installed_names(TABLES)
+
+
+def _wrong_default(kind: type[ClaimedTable]) -> str | None:
+    """Return which default of a key has another type than the key, as a clause. None if none has."""
+    for each in keys_of(kind):
+        if not isinstance(each.default, str | int | float):
+            continue
+        _, mistakes = read(each.kind, each.default, exact=True)
+        if mistakes:
+            wanted = expected(each.kind, "a table")
+            return (
+                f"the default of `{each.name}` must be {wanted}, not {each.default!r}"
+            )
+    return None
 
 
 def verifications(config: Any) -> list[Verification]:

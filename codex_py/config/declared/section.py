@@ -185,6 +185,8 @@ def key(
     Args:
         about: the description; empty only for keys that the reference does not list.
         name: the name in the file; by default, that of the attribute.
+        default: the value if the key is not set. None: the attribute is None then, so its annotation
+            should allow that.
         in_project: True if a repository may set the key. A repository must not decide where
             requests and keys go, which programs are started, or whom to trust.
     """
