@@ -179,7 +179,8 @@ def _installed_texts() -> Iterator[tuple[str, str]]:
     """Yield the name of each installed package that extends this program, and its entry points.
 
     If a package is there twice, the first one on `sys.path` counts, as in an import. Packages without
-    a name are skipped: an interrupted installation leaves their folders behind.
+    a name are skipped: an interrupted installation leaves their folders behind. So are those whose
+    name cannot be shown.
     """
     from importlib.metadata import distribution, distributions  # 20 ms
 
@@ -190,7 +191,7 @@ def _installed_texts() -> Iterator[tuple[str, str]]:
                 continue
             name = _name(found)
             same = re.sub(r"[-_.]+", "-", name).lower()
-            if not name or same in names:
+            if not name or not name.isprintable() or same in names:
                 continue
             names.add(same)
             first = distribution(name)
@@ -211,12 +212,15 @@ def _name(package: "Distribution") -> str:
 
 
 def _read(text: str, package: str) -> Iterator[EntryPoint]:
-    """Yield the entry points in a file. Lines of another form are skipped."""
+    """Yield the entry points in a file. Lines of another form are skipped.
+
+    So are those that move the cursor of a terminal, which shows the names.
+    """
     group = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("[") and line.endswith("]"):
             group = line.strip("[] ")
-        elif not line.startswith(("#", ";")):
+        elif line.isprintable() and not line.startswith(("#", ";", "=")):
             name, equals, value = line.partition("=")
             if equals:
                 yield EntryPoint(group, name.strip(), value.strip(), package)

@@ -75,3 +75,24 @@ def test_an_unknown_option_is_told_whatever_packages_call_theirs(
     done = run_with(packages, place, "exec", "--wordz", "go")
     assert done.returncode == 2
     assert done.stderr == b"Error: unknown option --wordz. Did you mean --words?\n"
+
+
+def test_names_that_move_the_cursor_are_not_shown(
+    place: Workplace, tmp_path: Path
+) -> None:
+    packages = tmp_path / "packages"
+    points = {
+        "wide\x1b[2J": f"{MODULE}:it",
+        "plain": f"{MODULE}:it",
+        "": f"{MODULE}:it",
+    }
+    install_package(packages, MODULE, "", {"codex_py.options": points})
+    install_package(
+        packages, "other\x1b", "", {"codex_py.options": {"more": "other:it"}}
+    )
+    done = run_with(packages, place, "help", "exec")
+    assert done.returncode == 0
+    assert b"--plain" in done.stdout
+    assert b"\x1b" not in done.stdout
+    assert b"wide" not in done.stdout
+    assert b"--more" not in done.stdout
