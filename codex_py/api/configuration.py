@@ -6,7 +6,7 @@ mistake raises a `ConfigError`. `Config.home` is `$CODEX_HOME`, and `Config.cwd`
 
 `read_config` reads it with the options of a session. `verifications` lists the scripts that the
 configuration requires of a change, whatever extension has them. `unknown_setting` tells that a `KEY=VALUE`
-names no setting. `amount` reads the value of one of the `LIMITS`,
+names no setting, and `bad_setting` that its value is of another kind. `amount` reads the value of one of the `LIMITS`,
 which are fields of `Budget`. `secret_names` are patterns for the variables that a provider needs.
 """
 
@@ -16,7 +16,7 @@ from codex_py.command_line.subcommand import ConfigOptions, command_config
 from codex_py.config.config import Config
 from codex_py.config.declared.claimed import Verification, verifications
 from codex_py.config.limits import LIMITS, Budget, amount
-from codex_py.config.overrides import unknown_setting
+from codex_py.config.overrides import bad_setting, unknown_setting
 from codex_py.config.paths import codex_home
 from codex_py.errors import ConfigError
 
@@ -28,6 +28,7 @@ __all__ = [
     "ConfigOptions",
     "Verification",
     "amount",
+    "bad_setting",
     "codex_home",
     "command_config",
     "read_config",

@@ -230,7 +230,7 @@ def shown(value: Any) -> str:
         case bool():
             return f"`{str(value).lower()}`"
         case str():
-            return f'`"{_shortened(value)}"`'
+            return f'`"{_shortened(escaped(value))}"`'
         case _:
             return f"`{_shortened(str(cast('object', value)))}`"
 

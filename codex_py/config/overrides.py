@@ -89,6 +89,19 @@ def unknown_setting(override: str) -> str | None:
     return unknown_of(parse_overrides([override]))
 
 
+def bad_setting(override: str) -> str | None:
+    """Say that the value of a `KEY=VALUE` is not what the setting takes; None if it is, or the key is
+    unknown.
+
+    Raises:
+        OptionError: see `parse_overrides`.
+    """
+    for problem in problems(parse_overrides([override])):
+        if not problem.unknown:
+            return f"`{dotted(problem.key)}` {problem.text}"
+    return None
+
+
 def unknown_of(settings: Mapping[str, Any]) -> str | None:
     """Say that settings, in the form of `config.toml`, have one that does not exist; None if all do."""
     for problem in problems(settings):

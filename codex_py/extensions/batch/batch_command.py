@@ -256,6 +256,11 @@ async def _work(
             return failed("failed", str(error))
         folder = results.new_folder(row.id, len(row.attempts) + 1)
         record = await engine.run(task, folder)
+        is_stopped = record["status"] == "stopped"
+        is_configuration = record["exit_code"] == ExitCode.CONFIGURATION
+        if is_stopped and is_configuration and row.has_settings:
+            # Tasks without these settings may work.
+            record = {**record, "status": "failed"}
         artefacts = str(folder.relative_to(results.folder.parent))
         return {
             **record,

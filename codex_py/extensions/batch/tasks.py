@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self, TypeAlias, cast
 
 from codex_py.api.commands import CodexError, UsageError, frozen, suggestion
-from codex_py.api.configuration import LIMITS, Budget, Config, ConfigError, amount
+from codex_py.api.configuration import (
+    LIMITS,
+    Budget,
+    Config,
+    ConfigError,
+    amount,
+    bad_setting,
+)
 from codex_py.api.data import Mistake, RepeatedKey, read, unique_fields
 from codex_py.api.files import NotText, decode_text, denials_of
 from codex_py.api.streams import shortened
@@ -100,6 +107,18 @@ class Task:
         words = [self.prompt, self.base, *self.exec_options()]
         if any("\0" in word for word in words):
             raise ValueError("it has a NUL character, which no program can be given")
+        self._check_settings()
+
+    def _check_settings(self) -> None:
+        if self.model is not None and not _names_model(self.model):
+            raise ValueError(f"model: {self.model!r} names no model")
+        for key, value in self.config.items():
+            try:
+                problem = _setting_problem(key, value)
+            except (ValueError, ConfigError) as error:
+                problem = f"`{key}`: {error}"
+            if problem is not None:
+                raise ValueError(f"config: {problem}")
 
     def _check_folder(self) -> None:
         if self.repo is not None and self.cwd is not None:
@@ -145,7 +164,7 @@ class Task:
         options: list[str] = []
         for key, value in settings.items():
             if key not in _LIMIT_KEYS:
-                options.append(f"--config={key}={json.dumps(value)}")
+                options.append(f"--config={_assignment(key, value)}")
         single = {"model": self.model, **self._limits()}
         for name, value in single.items():
             if value is not None:
@@ -176,6 +195,9 @@ class Task:
                 config[f"budget.{name}"] = limit
         return replace(self, **columns, config=config)
 
+    def has_max_cost(self) -> bool:
+        return self._limits()["max_cost"] is not None
+
     def _limits(self) -> dict[str, Any]:
         """The task's limits by their names in `LIMITS`. The value is None where it sets none.
 
@@ -188,6 +210,32 @@ class Task:
                 value = self.config.get(key)
             found[name] = value
         return found
+
+
+def _assignment(key: str, value: _Setting) -> str:
+    return f"{key}={json.dumps(value)}"
+
+
+def _names_model(model: str) -> bool:
+    _, _, name = model.rpartition("/")
+    return bool(name.strip())
+
+
+def _setting_problem(key: str, value: _Setting) -> str | None:
+    """Say what is wrong with a setting of `config`; None if nothing is.
+
+    Raises:
+        ValueError: it is a limit, whose amount cannot be read.
+        ConfigError: it is no key.
+    """
+    if key in _LIMIT_KEYS:
+        limit = key.removeprefix("budget.")
+        _read_amount(limit, value)
+        return None
+    problem = bad_setting(_assignment(key, value))
+    if problem is None and key == "model" and not _names_model(str(value)):
+        return f"`model` {value!r} names no model"
+    return problem
 
 
 def _lower(one: float | None, other: float | None) -> float | None:
@@ -252,6 +300,8 @@ class Row:
     """The digest of the task's line."""
     provider: str
     priority: int
+    has_settings: bool = False
+    """True if a configuration that does not work may be due to the task, and not to its provider."""
     attempts: Sequence[Mapping[str, Any]] = ()
     """Short records of the attempts that have ended."""
     failures: int = 0
@@ -366,7 +416,20 @@ class TaskFile:
     ) -> Row:
         named = task.provider or task.config.get("model_provider")
         provider = str(named or self._config.model_provider)
-        return Row(task.id, offset, _digest(line), provider, task.priority)
+        return Row(
+            task.id,
+            offset,
+            _digest(line),
+            provider,
+            task.priority,
+            has_settings=self._has_settings(task),
+        )
+
+    def _has_settings(self, task: Task) -> bool:
+        own = set(task.config).difference(_LIMIT_KEYS, ["model_provider"])
+        # A limit in dollars needs a price. The person may have set the same limit for all tasks.
+        has_cost = task.has_max_cost() and self._config.budget.max_cost is None
+        return bool(own) or task.model is not None or has_cost
 
 
 def _columns(line: bytes) -> Any:

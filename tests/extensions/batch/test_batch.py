@@ -51,6 +51,24 @@ _MEND = [
 ]
 
 
+_BAD_VERBOSITY = (
+    r'`model_verbosity` must be one of `low`, `medium`, `high`, not `"a\U0000000Ab"`'
+)
+_BAD_SETTINGS: list[tuple[str, Any, str]] = [
+    ("model", ["x"], "`model` must be a string"),
+    ("model", "", "`model` '' names no model"),
+    ("model", "mock/ ", "`model` 'mock/ ' names no model"),
+    ("model_context_window", -1, "`model_context_window` must be an integer"),
+    ("tool_output_token_limit", "abc", "`tool_output_token_limit` must be an integer"),
+    ("parallel_tool_calls", "no", "`parallel_tool_calls` must be a boolean"),
+    ("model_reasoning_effort", 5, "`model_reasoning_effort` must be a string"),
+    ("model_verbosity", "a\nb", _BAD_VERBOSITY),
+    ("budget.max_turns", "many", "`budget.max_turns`: 'many' is no amount"),
+    ("budget.max_turns", [], "`budget.max_turns`: '[]' is no amount"),
+]
+"""Settings that are allowed in any row, bad values, and the reasons."""
+
+
 def write_tasks(place: Workplace, tasks: Sequence[Mapping[str, Any]]) -> None:
     text = "".join(json.dumps(task) + "\n" for task in tasks)
     (place.cwd / "tasks.jsonl").write_text(text, encoding="utf-8")
@@ -603,6 +621,14 @@ def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
             '{"id": "x", "prompt": "x", "KEY": 1, "KEY": 2}'.replace("KEY", "k" * 999),
             f"the key '{'k' * 80}…' is repeated in one object",
         ),
+        *(
+            (
+                json.dumps({"id": "x", "prompt": "x", "config": {key: value}}),
+                f"line 2 of tasks.jsonl: config: {reason}",
+            )
+            for key, value, reason in _BAD_SETTINGS
+        ),
+        ('{"id": "x", "prompt": "x", "model": ""}', "model: '' names no model"),
         # Two names of one column.
         (
             '{"id": "x", "prompt": "x", "problem_statement": "y"}',
@@ -618,6 +644,33 @@ def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) 
     assert reason in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
     assert not (place.cwd / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize(("key", "value", "reason"), _BAD_SETTINGS)
+def test_a_bad_setting_of_a_stranger_runs_nothing(
+    place: Workplace, key: str, value: Any, reason: str
+) -> None:
+    write_tasks(place, [{"id": "evil", "prompt": "x", "config": {key: value}}])
+    done = batch(place)
+    assert done.returncode == 2
+    assert reason in done.stderr.decode()
+    assert not (place.cwd / "out.jsonl").exists()
+
+
+def test_a_row_whose_own_settings_do_not_work_fails_alone(place: Workplace) -> None:
+    bad = {
+        "id": "evil",
+        "prompt": "x",
+        "priority": 9,
+        "model": "no-price",
+        "max_cost": 1,
+    }
+    write_tasks(place, [bad, *some_tasks(1)])
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        assert batch(place, "--jobs", "1").returncode == 1
+    assert statuses(place) == {"evil": "failed", "t0": "done"}
+    assert results(place)["evil"]["exit_code"] == 78
 
 
 _UNTRUSTED: list[tuple[dict[str, Any], str]] = [
