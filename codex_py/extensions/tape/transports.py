@@ -206,7 +206,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         pieces = [moved(piece, was_in, is_in) for piece in response["body"]]
         return httpx.Response(
             response["status"],
-            headers=response["headers"],
+            headers=_encoded(response["headers"]),
             stream=_ReplayedStream(pieces, broken),
         )
 
@@ -226,6 +226,11 @@ class _ReplayedStream(httpx.AsyncByteStream):
             yield piece.encode("utf-8", "replace")
         if self.error is not None:
             raise httpx.ReadError(self.error)
+
+
+def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    """The headers in bytes, as they came: httpx decodes what is not ASCII, but does not encode it."""
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _words(error: httpx.TransportError) -> str:
@@ -290,7 +295,7 @@ def _lines(path: Path) -> list[str]:
 
 def _is_head(data: Any) -> bool:
     match data:
-        case {"tape": int(version)}:
+        case {"tape": int(version)} if not isinstance(version, bool):
             return version == _VERSION
         case _:
             return False
@@ -298,17 +303,33 @@ def _is_head(data: Any) -> bool:
 
 def _is_exchange(data: Any) -> bool:
     match data:
-        case {
-            "request": {"method": str(), "path": str(), "body": _},
-            "error": str(),
-            **rest,
-        } if "response" not in rest:
-            return True
-        case {
-            "request": {"method": str(), "path": str(), "body": _},
-            "response": {"status": int(), "headers": dict(), "body": list()},
-        }:
-            pieces: list[object] = data["response"]["body"]
-            return all(isinstance(piece, str) for piece in pieces)
+        case {"request": {"method": str(), "path": str(), "body": _}}:
+            pass
         case _:
             return False
+    if not isinstance(data.get("error", ""), str):
+        return False
+    if "response" in data:
+        return _is_response(data["response"])
+    return "error" in data
+
+
+def _is_response(data: Any) -> bool:
+    match data:
+        case {"status": int(status), "headers": dict(), "body": list()}:
+            pieces: list[object] = data["body"]
+            are_texts = all(isinstance(piece, str) for piece in pieces)
+            is_number = not isinstance(status, bool)
+            return is_number and are_texts and _are_headers(data["headers"])
+        case _:
+            return False
+
+
+def _are_headers(headers: dict[str, object]) -> bool:
+    for name, value in headers.items():
+        if not name.isascii() or not isinstance(value, str):
+            return False
+        # JSON can spell half a character.
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            return False
+    return True

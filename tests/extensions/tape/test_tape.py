@@ -186,6 +186,34 @@ def test_answers_follow_the_working_directory(tmp_path: Path) -> None:
     ]
 
 
+def exchange_with(**fields: Any) -> dict[str, Any]:
+    """An exchange whose response has some other fields."""
+    response: dict[str, Any] = {"status": 200, "headers": {}, "body": [], **fields}
+    request: dict[str, Any] = {"method": "POST", "path": "/", "body": {}}
+    return {"request": request, "response": response}
+
+
+_DAMAGED: list[dict[str, Any]] = [
+    exchange_with(headers={"content-type": 5}),
+    exchange_with(headers={"content-type": None}),
+    exchange_with(headers={"content-type": ["text/plain"]}),
+    exchange_with(headers={"x-\u20ac": "1"}),
+    exchange_with(headers={"content-type": "\ud800"}),
+    exchange_with(status=True),
+    {**exchange_with(), "error": 5},
+    {**exchange_with(), "error": None},
+]
+
+
+def test_a_header_that_is_not_ascii_is_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    lines = [{"tape": 1}, exchange_with(headers={"x-name": "\u20ac"})]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    request = httpx.Request("POST", "http://x/", json={})
+    response = asyncio.run(ReplayTransport(path).handle_async_request(request))
+    assert response.headers["x-name"] == "\u20ac"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -200,6 +228,14 @@ def test_answers_follow_the_working_directory(tmp_path: Path) -> None:
             '{"tape": 1}\n{"request": {"method": "POST", "path": "/", "body": 1},'
             ' "response": {"status": 200, "headers": {}, "body": [1]}}',
             "line 2: not a recorded exchange",
+        ),
+        ('{"tape": true}', "line 1: no tape begins like this"),
+        *(
+            (
+                f'{{"tape": 1}}\n{json.dumps(exchange)}',
+                "line 2: not a recorded exchange",
+            )
+            for exchange in _DAMAGED
         ),
     ],
 )
