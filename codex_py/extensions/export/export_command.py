@@ -91,6 +91,10 @@ def _import(options: ImportOptions, environment: Mapping[str, str]) -> int:
     found = import_portable(source, cwd, home, environment)
     if found.thread_id != found.exported_id:
         tell(f"Session {found.exported_id} is here already; this is a copy of it.")
+    if found.used_name:
+        tell(
+            f"The name {found.used_name!r} is in use here: the imported session has none."
+        )
     if found.patch:
         patch = home / "codex-py" / "imports" / f"{found.thread_id}.diff"
         make_private(patch.parent)

@@ -35,6 +35,7 @@ from codex_py.api.session_files import (
     SessionError,
     SessionMeta,
     files_of_thread,
+    find_session,
     home_of,
     is_thread_id,
     new_thread_id,
@@ -232,6 +233,8 @@ class Imported:
     """The id in the file. `thread_id` differs if a session with this id exists already."""
     patch: str
     """The changes to files in the export, which are not applied."""
+    used_name: str
+    """The name in the file, if a session of this home has it already: it was not given again."""
 
 
 def import_portable(
@@ -261,6 +264,11 @@ def import_portable(
         is_whole = _MARK.fullmatch(mark) is not None and is_thread_id(exported_id)
         if not is_whole or len(patch) > MAX_PATCH:
             raise _Unfit("its header is damaged")
+        if not name.isprintable() or len(name) > _LONGEST_NAME:
+            name = ""
+        used_name = ""
+        if name and find_session(home, name) is not None:
+            used_name = name
         places = {
             "cwd": str(cwd),
             "codex_home": str(home),
@@ -284,9 +292,9 @@ def import_portable(
                 if not has_type or not isinstance(fields.get("payload"), dict):
                     raise _Unfit(f"line {number} is not one of a session")
                 target.write(encode_json(fields) + b"\n")
-    if name and name.isprintable() and len(name) <= _LONGEST_NAME:
+    if name and not used_name:
         rename_thread(home, thread_id, name)
-    return Imported(thread_id, exported_id, patch)
+    return Imported(thread_id, exported_id, patch, used_name)
 
 
 def _header(lines: Iterator[Any]) -> dict[str, Any]:

@@ -127,6 +127,23 @@ def test_the_name_of_a_portable_session_has_no_keys(
     )
 
 
+def test_an_import_takes_no_name_of_another_session(
+    exported: Path, other: Workplace
+) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        own = other.run(server, "Hello").events[0]["thread_id"]
+    entry = {"id": own, "thread_name": "my work", "updated_at": "2026-11-20T17:52:59Z"}
+    index = other.home / "session_index.jsonl"
+    index.write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    code, text, told = sessions(other, "import", str(exported))
+    assert code == 0
+    assert "The name 'my work' is in use here: the imported session has none." in told
+    assert own in sessions(other, "show", "my work")[1]
+    imported = text.split()[-1].rstrip(".")
+    assert sessions(other, "show", imported)[0] == 0
+    assert "my work" not in sessions(other, "show", imported)[1]
+
+
 def test_a_session_goes_on_in_another_folder(exported: Path, other: Workplace) -> None:
     code, text, told = sessions(other, "import", str(exported))
     thread_id = text.split()[-1].rstrip(".")

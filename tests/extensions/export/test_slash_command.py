@@ -3,11 +3,16 @@
 Tests `extensions/export/slash_command.py`.
 """
 
+import asyncio
 import re
 from collections.abc import Generator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from codex_py.errors import CodexError
+from codex_py.extensions.export.slash_command import command
 from codex_py.testing import ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, Start, leave, starting
 from tests.support.program import Workplace
@@ -59,6 +64,20 @@ def test_an_export_has_no_keys(start: Start, place: Workplace) -> None:
         program.press("enter")
         program.wait_for("keys were replaced by")
     assert "It is [redacted]." in (place.cwd / "out.md").read_text(encoding="utf-8")
+
+
+def test_an_export_is_private_and_a_bad_path_is_a_sentence(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server, "One?", columns=200)
+        program.wait_for("Hello you.")
+        program.type("/export out.md\r")
+        program.wait_until(lambda: program.text.count("was written to") == 1)
+    assert (place.cwd / "out.md").stat().st_mode & 0o777 == 0o600
+    terminal: Any = SimpleNamespace(config=SimpleNamespace(cwd=place.cwd))
+    with pytest.raises(CodexError, match="NUL character"):
+        asyncio.run(command.run(terminal, "x\0y.md"))
 
 
 def test_an_export_without_a_name_or_below_the_home_folder_is_not_in_the_repository(
