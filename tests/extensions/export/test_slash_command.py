@@ -76,8 +76,12 @@ def test_an_export_is_private_and_a_bad_path_is_a_sentence(
         program.wait_until(lambda: program.text.count("was written to") == 1)
     assert (place.cwd / "out.md").stat().st_mode & 0o777 == 0o600
     terminal: Any = SimpleNamespace(config=SimpleNamespace(cwd=place.cwd))
+
+    async def export() -> None:
+        await command.run(terminal, "x\0y.md")
+
     with pytest.raises(CodexError, match="NUL character"):
-        asyncio.run(command.run(terminal, "x\0y.md"))
+        asyncio.run(export())
 
 
 def test_an_export_without_a_name_or_below_the_home_folder_is_not_in_the_repository(
