@@ -50,7 +50,6 @@ They are logins, and the files and locks of `undo`: a command that held such a l
 HOME_RECORDS: Final = (
     "sessions",
     "archived_sessions",
-    "codex-py/imports",
 )
 """Entries of `$CODEX_HOME` that are also hidden if the policy denies any path: an earlier session
 may have recorded the contents of such a path. `filesystem.private.record_folders` has those of features."""

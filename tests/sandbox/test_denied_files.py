@@ -182,13 +182,14 @@ def test_the_copies_that_earlier_sessions_kept_are_hidden_too(
 ) -> None:
     home = cwd.parent / "home"
     make_record_folder(home, "patches")
+    make_record_folder(home, "imports")
     for name in (
         "sessions",
         "codex-py/undo",
         "codex-py/patches/run",
         "codex-py/imports",
     ):
-        (home / name).mkdir(parents=True)
+        (home / name).mkdir(parents=True, exist_ok=True)
         (home / name / "x").write_text(SECRET, encoding="ascii")
     policy = replace(denying(_denied("dir")(cwd), cwd), mode=mode)
     sandbox = PlatformSandbox(os.environ, home=home, backends=[backend])

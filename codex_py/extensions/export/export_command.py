@@ -22,7 +22,7 @@ from codex_py.api.commands import (
 )
 from codex_py.api.configuration import ConfigOptions, codex_home
 from codex_py.api.conversations import saved_conversation
-from codex_py.api.files import make_private, open_emptied, written_whole
+from codex_py.api.files import make_record_folder, open_emptied, written_whole
 from codex_py.api.git import repository_root
 from codex_py.api.session_files import named_session
 from codex_py.extensions.export.forms import FORMS, without_keys, writer_for
@@ -96,8 +96,7 @@ def _import(options: ImportOptions, environment: Mapping[str, str]) -> int:
             f"The name {found.used_name!r} is in use here: the imported session has none."
         )
     if found.patch:
-        patch = home / "codex-py" / "imports" / f"{found.thread_id}.diff"
-        make_private(patch.parent)
+        patch = _imports(home) / f"{found.thread_id}.diff"
         with _opened(patch) as file:
             file.write(found.patch.encode(errors="surrogateescape"))
         # The names in the patch are relative to the root of the repository.
@@ -105,6 +104,14 @@ def _import(options: ImportOptions, environment: Mapping[str, str]) -> int:
         command = shlex.join(["codex-py", "apply", "-C", str(root), str(patch)])
         tell(f"It brought changes of files. To apply them: {command}")
     return print_out(f"Imported session {found.thread_id}.\n")
+
+
+def _imports(home: Path) -> Path:
+    try:
+        return make_record_folder(home, "imports")
+    except OSError as error:
+        text = f"the changes of files cannot be kept: {error.strerror}"
+        raise CodexError(text, code="export") from error
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from codex_py.extensions.export.portable import (
     marks_to_paths,
     paths_to_marks,
 )
+from codex_py.filesystem.private import record_folders
 from codex_py.testing import (
     ev_completed,
     ev_custom_tool_call,
@@ -151,6 +152,7 @@ def test_a_session_goes_on_in_another_folder(exported: Path, other: Workplace) -
     assert told.startswith(
         "It brought changes of files. To apply them: codex-py apply -C "
     )
+    assert other.home / "codex-py" / "imports" in record_folders(other.home)
     with ScriptedServer([ANSWER] * 2) as server:
         other.run(server, "resume", "my work", "Now?")
         other.rerun("resume", "--last", "And now?")
