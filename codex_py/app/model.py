@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -251,7 +251,7 @@ class ModelClients:
         self._first_provider = first_provider
         self._sent = sent
         self._http: httpx.AsyncClient | None = None
-        self._logins: dict[str, TokenSource] = {}
+        self._logins: dict[Any, TokenSource] = {}
         """The logins in use by their origin, which renew themselves. Shared with the parent."""
         self._answered: set[bytes] = set()
         """The hosts that have answered; see `HttpModelClient`. Shared with the parent."""
@@ -300,17 +300,25 @@ class ModelClients:
         )
 
     def _token_source(self, key: ProviderKey) -> TokenSource:
-        """Return what gives the tokens for requests, one for all clients."""
-        if key.source not in self._logins:
-            setup = self._setup
+        """Return what gives the tokens for requests, one for all clients.
+
+        A login that is renewed is one for all sessions with the same options.
+        """
+        setup = self._setup
+        logins = self._logins
+        if key.login_file is not None:
+            logins = setup.options.logins
+        workspaces = setup.config.settings.forced_chatgpt_workspace_id
+        name = (key.source, workspaces)
+        if name not in logins:
             source: TokenSource = load(_TOKEN_SOURCE)(
                 key,
                 setup.environment,
                 setup.warn,
-                setup.config.settings.forced_chatgpt_workspace_id,
+                workspaces,
             )
-            self._logins[key.source] = source
-        return self._logins[key.source]
+            logins[name] = source
+        return logins[name]
 
     async def aclose(self) -> None:
         if self._http is not None:

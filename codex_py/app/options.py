@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.filesystem.folder_times import FolderTimes
+from codex_py.model.auth import TokenSource
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import Feature, NewChild, ParentThread, Thread
@@ -113,6 +114,10 @@ class SessionOptions:
     """The texts in the user's editor, which patches change instead of older ones on disk."""
     of_extensions: Sequence[MakesFeature] = ()
     """Options of extensions, which make their features."""
+    logins: dict[Any, TokenSource] = field(
+        default_factory=dict[Any, TokenSource], compare=False
+    )
+    """The renewed logins with ChatGPT that are in use, for all sessions with these options."""
     mcp_startup_wait: McpStartupWait | None = None
     """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
 

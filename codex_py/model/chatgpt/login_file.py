@@ -67,6 +67,15 @@ class LoginFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @property
+    def version(self) -> object:
+        """A value that differs once the file was written or replaced; None if there is no file."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
     @contextmanager
     def locked(self, given_up: Callable[[], bool] = lambda: False) -> Generator[None]:
         """Hold the lock across all processes.

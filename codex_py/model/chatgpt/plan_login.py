@@ -54,6 +54,8 @@ class PlanLogin:
         """Held by the thread that reads, renews or writes."""
         self._tokens: Tokens | None = None
         """The tokens in use; None before the first request."""
+        self._version: object = None
+        """The version of the file from which the tokens are."""
         self._unwritten: JsonObject | None = None
         """An answer of the issuer that could not be written; it is tried again."""
         self._replaced = ""
@@ -64,7 +66,13 @@ class PlanLogin:
     async def key(self) -> ProviderKey:
         """Return the token for the next request, renewed if it is old. See `TokenSource`."""
         tokens = self._tokens
-        if tokens is None or tokens.is_old or self._unwritten is not None:
+        is_known = tokens is not None and self._file.version == self._version
+        if (
+            tokens is None
+            or not is_known
+            or tokens.is_old
+            or self._unwritten is not None
+        ):
             tokens = await _in_thread(self._current)
         return self._key_of(tokens)
 
@@ -84,8 +92,12 @@ class PlanLogin:
         with self._mutex:
             self._write_late(given_up)
             tokens = self._tokens
-            if tokens is None:
+            version = self._file.version
+            # Somebody may have signed in to another account, or out.
+            is_changed = version != self._version and self._unwritten is None
+            if tokens is None or is_changed:
                 tokens = self._stored()
+                self._version = version
             if tokens.is_old:
                 tokens = self._renewed_if_possible(tokens, given_up)
             self._tokens = tokens

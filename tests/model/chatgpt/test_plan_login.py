@@ -325,3 +325,17 @@ def test_what_a_killed_process_has_left_is_removed(
     os.utime(left, (1, 1))
     key(plan_login(chatgpt, path))
     assert (left.exists(), new.exists()) == (False, True)
+
+
+def test_another_login_in_the_file_is_used_from_the_next_request_on(
+    chatgpt: ChatGPT, path: Path
+) -> None:
+    chatgpt.sign_in(path.parent)
+    login = plan_login(chatgpt, path)
+    first = key(login)
+    chatgpt.sign_in(path.parent)
+    second = key(login)
+    assert first != second == read(path)["tokens"]["access_token"]
+    path.unlink()
+    with pytest.raises(ModelError, match="holds no login"):
+        key(login)
