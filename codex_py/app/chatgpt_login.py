@@ -25,6 +25,8 @@ from codex_py.model.chatgpt.tokens import tokens_in, with_tokens, workspace_ids
 from codex_py.protocol.json_fields import JsonObject, text_field
 
 _ORIGINATOR: Final = "codex_py"
+_ISSUER_VARIABLE: Final = "CODEX_APP_SERVER_LOGIN_ISSUER"
+"""The variable of Codex that moves the issuer."""
 _OF_ONE_LOGIN: Final = {
     "auth_mode",
     "OPENAI_API_KEY",
@@ -43,6 +45,7 @@ class SignIn:
 
     Attributes:
         is_stored: True as soon as `auth.json` has the login.
+        plan: the name of the plan of a stored login, such as `plus`; None if the issuer did not say.
     """
 
     def __init__(
@@ -50,7 +53,8 @@ class SignIn:
     ) -> None:
         """
         Args:
-            issuer: the address of another issuer than OpenAI's.
+            issuer: the address of another issuer than OpenAI's. If None,
+                `CODEX_APP_SERVER_LOGIN_ISSUER` of `environment` may have one.
 
         Raises:
             ConfigError: the configuration names another store, or the home cannot be written.
@@ -60,8 +64,10 @@ class SignIn:
             self._file = LoginFile(login_path(config))
         self._config = config
         self._workspaces = workspace_ids(config.settings.forced_chatgpt_workspace_id)
-        self._issuer = Issuer(environment, issuer)
+        moved = environment.get(_ISSUER_VARIABLE, "").strip().rstrip("/")
+        self._issuer = Issuer(environment, issuer or moved or None)
         self.is_stored = False
+        self.plan: str | None = None
         self._replaced: Mapping[str, Any] = {}
         """The contents of `auth.json` before the login."""
 
@@ -103,6 +109,7 @@ class SignIn:
         assert tokens is not None
         fields["tokens"]["account_id"] = tokens.account_id
         self._store(fields)
+        self.plan = tokens.plan
 
     def _store(self, fields: Mapping[str, Any]) -> None:
         # The tokens would be lost with the wait.

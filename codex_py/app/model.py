@@ -285,7 +285,7 @@ class ModelClients:
         if key is not None and key.is_token:
             provider = provider.for_tokens()
             # OpenAI wants other programs than Codex to say their own name.
-            headers |= _names(_OWN_NAME)
+            headers |= own_names()
             tokens = self._token_source(key)
         return HttpModelClient(
             provider=provider,
@@ -352,6 +352,11 @@ class ModelClients:
                 environment=self._setup.environment, transport=transport
             )
         return self._http
+
+
+def own_names() -> dict[str, str]:
+    """Return the headers that name this program for ChatGPT."""
+    return _names(_OWN_NAME)
 
 
 def _names(originator: str) -> dict[str, str]:

@@ -199,12 +199,24 @@ def _tokens_url(
         return base_url
     if environment.get("OPENAI_BASE_URL"):
         return None
-    if chatgpt_base_url is None:
-        return f"{CHATGPT_URL}/codex"
-    url = chatgpt_base_url.strip().rstrip("/")
+    return f"{chatgpt_url(chatgpt_base_url)}/codex"
+
+
+def chatgpt_url(setting: str | None) -> str:
+    """Return the address of ChatGPT, without a slash at its end.
+
+    Args:
+        setting: the setting `chatgpt_base_url`.
+
+    Raises:
+        ConfigError: the setting is no address.
+    """
+    if setting is None:
+        return CHATGPT_URL
+    url = setting.strip().rstrip("/")
     if not _is_web_address(url) or "@" in url:
         raise _mistake(("chatgpt_base_url",), " is no http:// or https:// address")
-    return f"{url}/codex"
+    return url
 
 
 def key_variable(

@@ -6,7 +6,6 @@ Tests `app/chatgpt_login.py`, `app/login_status.py`, `app/logout.py`, `commands/
 What is said of Codex is checked where `CODEX_BINARY` names its program.
 """
 
-import fcntl
 import json
 import re
 import signal
@@ -14,7 +13,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +23,7 @@ import httpx
 import pytest
 
 from codex_py.testing import ev_completed, ev_message
-from tests.support.chatgpt import ACCOUNT, CLIENT_ID, ChatGPT
+from tests.support.chatgpt import ACCOUNT, CLIENT_ID, ChatGPT, login_ports
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment, run_codex_py
 
@@ -44,9 +42,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def ports() -> Iterator[None]:
     """The fixed ports of the login, for one test of this machine at a time."""
-    path = Path(tempfile.gettempdir()) / "codex-py-tests-of-login-ports"
-    with path.open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with login_ports():
         yield
 
 

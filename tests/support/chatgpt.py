@@ -5,11 +5,14 @@ a request without the account's id. Whoever calls itself Codex breaks a rule.
 """
 
 import base64
+import fcntl
 import hashlib
 import json
 import re
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -41,6 +44,60 @@ _LIMITS: Final = {
     "x-codex-secondary-window-minutes": "10080",
     "x-codex-secondary-reset-at": str(RESETS_AT),
 }
+
+
+USAGE: Final[Mapping[str, Any]] = {
+    "user_id": "user-1",
+    "account_id": ACCOUNT,
+    "email": EMAIL,
+    "plan_type": "plus",
+    "rate_limit": {
+        "allowed": True,
+        "limit_reached": False,
+        "primary_window": {
+            "used_percent": 12,
+            "limit_window_seconds": 18_000,
+            "reset_after_seconds": 100,
+            "reset_at": RESETS_AT,
+        },
+        "secondary_window": {
+            "used_percent": 3,
+            "limit_window_seconds": 604_800,
+            "reset_after_seconds": 100,
+            "reset_at": RESETS_AT,
+        },
+    },
+    "credits": {"has_credits": True, "unlimited": False, "balance": "9.5"},
+    "additional_rate_limits": [
+        {
+            "limit_name": "other",
+            "metered_feature": "codex_other",
+            "rate_limit": {
+                "allowed": True,
+                "limit_reached": True,
+                "primary_window": {
+                    "used_percent": 100,
+                    "limit_window_seconds": 18_001,
+                    "reset_after_seconds": 100,
+                    "reset_at": RESETS_AT,
+                },
+                "secondary_window": None,
+            },
+        }
+    ],
+    "spend_control": {"reached": False},
+    "rate_limit_reached_type": {"type": "rate_limit_reached"},
+}
+"""An answer that Codex 0.171 understands."""
+
+
+@contextmanager
+def login_ports() -> Generator[None]:
+    """Hold the fixed ports of the login, which one test of this machine may use at a time."""
+    path = Path(tempfile.gettempdir()) / "codex-py-tests-of-login-ports"
+    with path.open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def jwt(claims: Mapping[str, Any]) -> str:
@@ -93,6 +150,7 @@ class ChatGPT(ScriptedServer):
         renewal_s: the time that each renewal takes.
         left_out: names of tokens that the answer to a renewal leaves out.
         used_up: a 429 for every request to the model.
+        usage: the answer about the usage of a plan.
         on_renewal: called within each renewal that succeeds, before it is answered.
     """
 
@@ -108,6 +166,7 @@ class ChatGPT(ScriptedServer):
         self.used_up = False
         self.bot_check = False
         self.renewal_status = 200
+        self.usage: object = USAGE
         self.on_renewal: Callable[[], object] = lambda: None
         self.polls = 0
         self.device_is_known = True
@@ -127,6 +186,11 @@ class ChatGPT(ScriptedServer):
     def environment(self) -> dict[str, str]:
         """The variables that send renewals here."""
         return {"CODEX_REFRESH_TOKEN_URL_OVERRIDE": f"{self.url}/oauth/token"}
+
+    @property
+    def login_environment(self) -> dict[str, str]:
+        """The variables that send logins and renewals here."""
+        return {**self.environment, "CODEX_APP_SERVER_LOGIN_ISSUER": self.url}
 
     def configure(self, home: Path, **settings: str) -> None:
         """Send the provider `openai` here. `settings`: further keys with a text."""
@@ -196,6 +260,7 @@ class ChatGPT(ScriptedServer):
             "POST /api/accounts/deviceauth/usercode": self._user_code,
             "POST /api/accounts/deviceauth/token": self._device_token,
             "GET /v1/user-auth-credential/whoami": self._owner,
+            "GET /backend-api/wham/usage": self._tell_usage,
             "GET /backend-api/codex/models": self._list_models,
             "POST /backend-api/codex/responses": self._respond,
         }
@@ -357,6 +422,10 @@ class ChatGPT(ScriptedServer):
         if not _first_values(urlsplit(request.path).query).get("client_version"):
             raise _Refused(400, {"detail": "client_version is missing"})
         return _json({"models": [{"slug": "gpt-5.5"}]}, headers=_LIMITS)
+
+    def _tell_usage(self, request: testing.RecordedRequest) -> RenderedReply:
+        self._check_request(request)
+        return _json(self.usage)
 
     def _respond(self, request: testing.RecordedRequest) -> RenderedReply:
         try:

@@ -153,7 +153,7 @@ class Issuer:
         accounts = override or f"{self.address}/api/accounts"
         url = f"{accounts}/v1/user-auth-credential/whoami"
         headers = {"authorization": f"Bearer {token}"}
-        return await self._send("GET", url, headers=headers)
+        return await json_answer("GET", url, self._environment, headers=headers)
 
     async def post(self, url: str, **sent: Any) -> tuple[int, JsonObject]:
         """Send a POST. Returns the HTTP status and the JSON of the answer, empty for any other.
@@ -161,33 +161,42 @@ class Issuer:
         Raises:
             NoAnswer: there was no answer.
         """
-        return await self._send("POST", url, **sent)
+        return await json_answer("POST", url, self._environment, **sent)
 
-    async def _send(self, method: str, url: str, **sent: Any) -> tuple[int, JsonObject]:
-        """Send a request. Returns the HTTP status and the JSON of the answer, empty for any other.
 
-        Raises:
-            NoAnswer: there was no answer.
-        """
-        body = b""
-        try:
-            async with (
-                asyncio.timeout(_TIMEOUT_S),
-                http_client(environment=self._environment) as http,
-                http.stream(method, url, **sent) as response,
-            ):
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > _MAX_BYTES:
-                        break
-        except TimeoutError as error:
-            address = shown_url(url)
-            raise NoAnswer(f"{address}: no answer in {_TIMEOUT_S:g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # The error may quote an address that is no URL.
-            cause = str(error) or type(error).__name__
-            raise NoAnswer(f"{shown_url(url)}: {cause}") from error
-        return response.status_code, json_object(body.decode(errors="replace"))
+async def json_answer(
+    method: str, url: str, environment: Mapping[str, str], **sent: Any
+) -> tuple[int, JsonObject]:
+    """Send a request to ChatGPT. Takes 30 s at most.
+
+    Returns the HTTP status and the JSON of the answer, empty for any other.
+
+    Args:
+        environment: has the proxies.
+        sent: the arguments of `httpx.AsyncClient.stream`.
+
+    Raises:
+        NoAnswer: there was no answer.
+    """
+    body = b""
+    try:
+        async with (
+            asyncio.timeout(_TIMEOUT_S),
+            http_client(environment=environment) as http,
+            http.stream(method, url, **sent) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _MAX_BYTES:
+                    break
+    except TimeoutError as error:
+        address = shown_url(url)
+        raise NoAnswer(f"{address}: no answer in {_TIMEOUT_S:g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        # The error may quote an address that is no URL.
+        cause = str(error) or type(error).__name__
+        raise NoAnswer(f"{shown_url(url)}: {cause}") from error
+    return response.status_code, json_object(body.decode(errors="replace"))
 
 
 def code_in(answer: JsonObject) -> str:

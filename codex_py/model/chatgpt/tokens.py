@@ -48,6 +48,11 @@ class Tokens:
         return text_field(self._about, "chatgpt_plan_type") or None
 
     @property
+    def user_id(self) -> str | None:
+        """The id of the user; None if the issuer did not say."""
+        return text_field(self._about, "chatgpt_user_id") or None
+
+    @property
     def email(self) -> str | None:
         """The address of the account; None if the issuer did not say."""
         of_user = claims(self.id_token)
