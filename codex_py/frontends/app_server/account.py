@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.app.logout import remove_login
+from codex_py.app.plan_account import PlanAccount, account_key
 from codex_py.app.settings import described_models
-from codex_py.app.stored_login import checked_key, store_key, stored_login
+from codex_py.app.stored_login import checked_key, store_key
 from codex_py.config.config import Config
 from codex_py.frontends.app_server import params
+from codex_py.frontends.app_server.chatgpt_logins import ChatGPTLogins
 from codex_py.frontends.app_server.items import Fields
+from codex_py.frontends.app_server.plan_facts import plan_type, rate_limits
 from codex_py.streams.standard import tell
 
 
@@ -31,34 +35,83 @@ class Account:
         self._config = config
         self._environment = environment
         self._later = later
+        self._logins = ChatGPTLogins(environment, later)
 
-    async def read(self, _: params.Nothing) -> Fields:
+    async def aclose(self) -> None:
+        """End the running login."""
+        await self._logins.stop()
+
+    async def read(self, asked: params.AccountRead) -> Fields:
         """Describe the account. As in Codex, only the provider `openai` needs an account."""
         config = self._config()
         is_needed = config.model_provider == "openai"
-        account = None
-        if is_needed and self._has_key(config):
-            account = {"type": "apiKey"}
-        return {"account": account, "requiresOpenaiAuth": is_needed}
+        key = None
+        if is_needed:
+            key = account_key(config, self._environment)
+        answer: Fields = {"account": None, "requiresOpenaiAuth": is_needed}
+        if key is not None and key.is_token:
+            plan = PlanAccount(config, self._environment, key)
+            if asked.refresh_token:
+                await plan.renew()
+            tokens = plan.tokens
+            answer["userId"] = tokens.user_id
+            answer["account"] = {
+                "type": "chatgpt",
+                "email": tokens.email,
+                "planType": plan_type(tokens.plan),
+            }
+        elif key is not None:
+            answer["account"] = {"type": "apiKey"}
+        return answer
 
     async def login(self, asked: params.Login) -> Fields:
+        config = self._config()
+        if asked.type == "chatgpt":
+            return await self._logins.start_in_browser(config)
+        if asked.type == "chatgptDeviceCode":
+            return await self._logins.start_with_code(config)
         key = asked.api_key.strip()
         if not key:
             raise RpcError(INVALID_REQUEST, "the API key is empty")
-        store_key(self._config(), checked_key(key))
+        checked = checked_key(key)
+        await self._logins.stop()
+        store_key(config, checked)
         done = {"loginId": None, "success": True, "error": None}
         self._later("account/login/completed", done)
         self._later("account/updated", {"authMode": "apikey", "planType": None})
         return {"type": "apiKey"}
 
     async def cancel(self, asked: params.LoginCancel) -> Fields:
-        """Refuse: a login with a key is over at once."""
-        raise RpcError(INVALID_REQUEST, f"no login is running: {asked.login_id}")
+        """Cancel a login with ChatGPT. A login with a key is over at once."""
+        try:
+            login_id = str(UUID(asked.login_id))
+        except ValueError:
+            # The words are Codex's.
+            problem = f"invalid login id: {asked.login_id}"
+            raise RpcError(INVALID_REQUEST, problem) from None
+        if self._logins.cancel(login_id):
+            return {"status": "canceled"}
+        return {"status": "notFound"}
 
     async def logout(self, _: params.Nothing) -> Fields:
+        await self._logins.stop()
         await asyncio.to_thread(remove_login, self._config(), self._environment, tell)
         self._later("account/updated", {"authMode": None, "planType": None})
         return {}
+
+    async def limits(self, _: params.Nothing) -> Fields:
+        """Tell how much of the plan is used up."""
+        config = self._config()
+        key = account_key(config, self._environment)
+        # The words are Codex's.
+        if key is None:
+            problem = "codex account authentication required to read rate limits"
+            raise RpcError(INVALID_REQUEST, problem)
+        if not key.is_token:
+            problem = "chatgpt authentication required to read rate limits"
+            raise RpcError(INVALID_REQUEST, problem)
+        usage = await PlanAccount(config, self._environment, key).usage()
+        return rate_limits(usage)
 
     async def models(self, asked: params.ModelList) -> Fields:
         """List a page of the models that can be chosen."""
@@ -71,12 +124,6 @@ class Account:
         if end < len(models):
             next_cursor = str(end)
         return {"data": page, "nextCursor": next_cursor}
-
-    def _has_key(self, config: Config) -> bool:
-        for name in ("CODEX_API_KEY", "OPENAI_API_KEY"):
-            if self._environment.get(name):
-                return True
-        return stored_login(config) is not None
 
 
 def _model(entry: Mapping[str, Any], default: str) -> Fields:

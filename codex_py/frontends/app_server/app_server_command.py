@@ -56,10 +56,11 @@ _THREADS: Final[Mapping[str, tuple[_Params, _ThreadMethod]]] = {
 }
 _ACCOUNT: Final[Mapping[str, tuple[_Params, _AccountMethod]]] = {
     "model/list": (params.ModelList, Account.models),
-    "account/read": (params.Nothing, Account.read),
+    "account/read": (params.AccountRead, Account.read),
     "account/login/start": (params.Login, Account.login),
     "account/login/cancel": (params.LoginCancel, Account.cancel),
     "account/logout": (params.Nothing, Account.logout),
+    "account/rateLimits/read": (params.Nothing, Account.limits),
 }
 _METHODS: Final = {
     "initialize": params.Initialize,
@@ -111,6 +112,7 @@ class _Connection:
         )
 
     async def aclose(self) -> None:
+        await self._account.aclose()
         await self._threads.aclose()
 
     def notified(self, method: str, params: Any) -> None:

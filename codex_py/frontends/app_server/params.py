@@ -25,7 +25,11 @@ _WITHOUT_EFFECT: Final = {
     "rootTurnId",
     "parentTurnId",
     "useStateDbOnly",
-    "refreshToken",
+    "appBrand",
+    "codexStreamlinedLogin",
+    "useHostedLoginSuccessPage",
+    "excludeResetCreditDetails",
+    "supportsLunaReserve",
     "historyMode",
     "text_elements",
     "detail",
@@ -300,9 +304,14 @@ class ModelList(Params):
 
 
 @frozen(kw_only=True)
+class AccountRead(Params):
+    refresh_token: bool = False
+
+
+@frozen(kw_only=True)
 class Login(Params):
-    type: Literal["apiKey"]
-    api_key: str
+    type: Literal["apiKey", "chatgpt", "chatgptDeviceCode"]
+    api_key: str = ""
 
 
 @frozen(kw_only=True)

@@ -98,7 +98,7 @@ def begins(text: str, pause: Pause) -> list[Any]:
             "Already initialized",
         ),
         (
-            b'{"id": 5, "method": "account/login/start", "params": {"type": "chatgpt"}}',
+            b'{"id": 5, "method": "account/login/start", "params": {"type": "chatgptAuthTokens"}}',
             -32600,
             "type",
         ),
