@@ -1,4 +1,5 @@
-"""The page of a first run without a model to ask: enter a key, use a local server, or see the demo.
+"""The page of a first run without a model to ask: enter a key, use a local server, sign in, or see the
+demo.
 
 A key goes into `auth.json` alone: it is shown as asterisks, and no history, screen or file of a
 session has it.
@@ -21,7 +22,7 @@ from codex_py.config.config import Config
 from codex_py.config.declared.section import is_set
 from codex_py.config.edit import set_in_config
 from codex_py.config.permission_profiles import SECRETS
-from codex_py.errors import CodexError, ConfigError, ModelError
+from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice, TextField, field_of, yes_or_no
@@ -29,9 +30,11 @@ from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.process.terminal_child import run_in_terminal
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
+from codex_py.streams.standard import tell
 from codex_py.streams.terminal import printable
 
 _KEY = "key"
+_PLAN = "plan"
 _DEMO = "demo"
 _LATER = "later"
 _HEAD: Final = "No model can be asked yet: there is no key."
@@ -65,14 +68,22 @@ async def first_run(
     key_field = field_of()
     servers = await _local_servers(config, environment)
     keys = {key.provider: key for key in set_keys(config, environment)}
+    has_plans = config.settings.forced_login_method != "api"
     while True:
-        page = partial(FirstPage, servers, key_field, list(keys.values()))
+        page = partial(
+            FirstPage, servers, key_field, list(keys.values()), has_plans=has_plans
+        )
         choice = await ui.panels.ask(page, about="How do you want to begin?")
         if choice == _LATER:
             return False
         if choice == _DEMO:
             demo = [*PROGRAM, "demo"]
             await ui.screen.pause(partial(run_in_terminal, demo, environment))
+        elif choice == _PLAN:
+            code = await ui.screen.pause(partial(_sign_in, environment))
+            if code == ExitCode.DONE:
+                transcript.notice("Signed in with ChatGPT.")
+                break
         elif choice in keys and keys[choice].model is None:
             # Only the user knows a model of this provider.
             transcript.notice(advice(config, environment))
@@ -94,6 +105,15 @@ async def first_run(
         key_field.reset()
     await _protect(ui, config, transcript)
     return True
+
+
+def _sign_in(environment: Mapping[str, str]) -> int:
+    """Sign in with ChatGPT in a process of its own. Returns its exit code.
+
+    So the terminal shows the address and takes a pasted one as for `codex-py login`.
+    """
+    tell("Ctrl-C goes back to the choices.")
+    return run_in_terminal([*PROGRAM, "login"], environment)
 
 
 def _choose_model(
@@ -140,6 +160,7 @@ class FirstPage(Choice[str]):
         servers: the settings of the servers on this machine that answer, by name.
         field: the field for the key.
         keys: other providers whose key is in the environment.
+        has_plans: offer to sign in with ChatGPT.
     """
 
     def __init__(
@@ -147,12 +168,16 @@ class FirstPage(Choice[str]):
         servers: Mapping[str, Mapping[str, Any]],
         field: Buffer,
         keys: Sequence[SetKey] = (),
+        *,
+        has_plans: bool = True,
     ) -> None:
         options = [MenuOption(_key_label(key), key.provider) for key in keys]
         options.append(MenuOption("Paste an API key of OpenAI", _KEY, "k"))
         for name, settings in servers.items():
             label = printable(f"{name} on this machine: {settings['model']}")
             options.append(MenuOption(label, name))
+        if has_plans:
+            options.append(MenuOption("Sign in with ChatGPT", _PLAN, "c"))
         options += [
             MenuOption("See the demo, without a key or a network", _DEMO, "d"),
             MenuOption("Not now: say what else can be done", _LATER, "n"),

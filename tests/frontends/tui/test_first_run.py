@@ -1,12 +1,15 @@
+import re
 import stat
 import tomllib
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 
+import httpx
 import pytest
 
 from codex_py.testing import ev_completed, ev_message
 from tests.frontends.tui.terminals import leave
+from tests.support.chatgpt import ChatGPT, login_ports
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -40,6 +43,11 @@ def begin(place: Workplace) -> Generator[Begin]:
             return stack.enter_context(program)
 
         yield begin
+
+
+def _login_pages(program: PtyProgram) -> list[str]:
+    """The addresses that a user was asked to open, in order."""
+    return re.findall(r"http://\S+/oauth/authorize\?\S+(?=\r)", program.raw.decode())
 
 
 def _files_with(place: Workplace, text: str) -> list[str]:
@@ -170,6 +178,54 @@ def test_the_demo_comes_back_to_the_page(begin: Begin) -> None:
     program.type("d")
     program.wait_for("What it changed:")
     program.wait_for(PAGE)
+
+
+def test_a_plan_is_used_after_the_user_has_signed_in(
+    begin: Begin, place: Workplace
+) -> None:
+    own = place.home / "codex-py"
+    own.mkdir()
+    with login_ports(), ChatGPT(ANSWER) as chatgpt:
+        address = f'chatgpt_base_url = "{chatgpt.url}/backend-api"\n'
+        (own / "config.toml").write_text(address, encoding="utf-8")
+        env = {**chatgpt.login_environment, "BROWSER": "true"}
+        program = begin(100, 40, **env)
+        program.wait_for("2. Sign in with ChatGPT")
+        program.type("c")
+        program.wait_for("Ctrl-C goes back to the choices.")
+        program.wait_for("codex-py login --device-auth")
+        program.press("c-c")
+        program.wait_for("Signing in was interrupted")
+        program.wait_for(PAGE)
+        assert not (place.home / "auth.json").exists()
+        program.settle()
+        program.type("2")
+        program.wait_until(lambda: len(_login_pages(program)) == 2)
+        consented = httpx.get(_login_pages(program)[-1])
+        httpx.get(consented.headers["location"])
+        program.wait_for("Keep secrets from the agent")
+        program.press("enter")
+        program.wait_for("Signed in with ChatGPT.")
+        program.wait_for("Ask codex-py to do anything")
+        program.type("Hello?\r")
+        program.wait_for("Hello.")
+        leave(program)
+        sent = chatgpt.requests[-1].headers
+        token = sent["authorization"].removeprefix("Bearer ")
+        assert _files_with(place, token) == ["auth.json"]
+
+
+def test_no_plan_is_offered_where_only_keys_are_allowed(
+    begin: Begin, place: Workplace
+) -> None:
+    folder = place.home / "codex-py"
+    folder.mkdir()
+    setting = 'forced_login_method = "api"\n'
+    (folder / "config.toml").write_text(setting, encoding="utf-8")
+    program = begin()
+    program.wait_for(PAGE)
+    program.wait_for("2. See the demo")
+    assert "ChatGPT" not in program.text
 
 
 @pytest.mark.parametrize(
