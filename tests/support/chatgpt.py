@@ -8,6 +8,7 @@ import base64
 import fcntl
 import hashlib
 import json
+import os
 import re
 import tempfile
 import time
@@ -93,8 +94,9 @@ USAGE: Final[Mapping[str, Any]] = {
 
 @contextmanager
 def login_ports() -> Generator[None]:
-    """Hold the fixed ports of the login, which one test of this machine may use at a time."""
-    path = Path(tempfile.gettempdir()) / "codex-py-tests-of-login-ports"
+    """Hold the fixed ports of the login, which one test of a user may use at a time."""
+    name = f"codex-py-tests-of-login-ports-{os.getuid()}"
+    path = Path(tempfile.gettempdir()) / name
     with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
