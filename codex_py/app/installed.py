@@ -17,7 +17,7 @@ from codex_py.config.declared.section import Section
 from codex_py.config.reviewers import reviewer_point
 from codex_py.errors import CodexError, ConfigError, nearest
 from codex_py.protocol.annotations import known_names
-from codex_py.protocol.events import EventSink
+from codex_py.protocol.events import Event, EventSink
 from codex_py.protocol.extension import Feature
 from codex_py.protocol.place import Place
 from codex_py.registry import (
@@ -225,14 +225,51 @@ def reports_to_ci(
     """Make the sinks that report a run to the CI services of these variables; see `api.reports`.
 
     Raises:
-        ConfigError: a report cannot be loaded.
+        ConfigError: a report cannot be loaded, or fails before the run.
     """
     sinks: list[EventSink] = []
     for name, value in variables.items():
         point = find(REPORTS, name)
         if point is not None:
-            sinks.append(load(point, "report")(value, warn))
+            sinks.append(_report(point, value, warn))
     return sinks
+
+
+def _report(point: EntryPoint, value: str, warn: Callable[[str], None]) -> EventSink:
+    """Make the sink of one report."""
+    make = load(point, "report")
+    with _failures_named(point, "report", ()):
+        sink: Any = make(value, warn)
+    if not callable(sink):
+        is_now = type(sink).__name__
+        reason = f"its entry point returned {is_now}, not a function that takes events"
+        raise unusable(point, "report", reason)
+    report = cast("EventSink", sink)
+    if point.is_ours:
+        return report
+    return _GuardedReport(report, point, warn)
+
+
+class _GuardedReport:
+    """The sink of a package's report. A bug in it ends the report, and not the run."""
+
+    def __init__(
+        self, sink: EventSink, point: EntryPoint, warn: Callable[[str], None]
+    ) -> None:
+        self._sink = sink
+        self._point = point
+        self._warn = warn
+        self._has_failed = False
+
+    def __call__(self, event: Event) -> None:
+        if self._has_failed:
+            return
+        try:
+            self._sink(event)
+        except Exception as error:  # noqa: BLE001 - of foreign code
+            self._has_failed = True
+            name = f"The report {self._point.name!r} ({self._point.value})"
+            self._warn(f"{name} has failed, and ends: {description(error)}")
 
 
 def review_format(name: str) -> "Callable[[ReviewReport], str]":

@@ -109,6 +109,41 @@ def test_a_package_reports_to_a_service_whose_variable_is_set(
     assert (outside.returncode, line in outside.stderr) == (0, False)
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return None", "returned NoneType, not a function that takes events"),
+        ("raise ValueError('boom')", "cannot be used: ValueError('boom')"),
+        ("raise SystemExit(0)", "cannot be used: SystemExit(0)"),
+    ],
+)
+def test_a_report_that_cannot_be_made_ends_the_start(
+    packages: Path, run: Run, body: str, said: str
+) -> None:
+    text = f"def report(value, warn):\n    {body}\n"
+    points = {"codex_py.reports": {"GITLAB_CI": "codex_py_gitlab:report"}}
+    install_package(packages, "codex_py_gitlab", text, points)
+    done = run(*EXEC, "go", GITLAB_CI="true")
+    errors = done.stderr.decode()
+    assert (done.returncode, errors.count("\n")) == (78, 1), errors
+    assert "the report 'GITLAB_CI' (codex_py_gitlab:report)" in errors
+    assert said in errors
+
+
+def test_a_bug_in_a_report_ends_it_and_not_the_run(
+    place: Workplace, packages: Path, run: Run
+) -> None:
+    text = "def report(value, warn):\n    return lambda event: event.no_such_field\n"
+    points = {"codex_py.reports": {"GITLAB_CI": "codex_py_gitlab:report"}}
+    install_package(packages, "codex_py_gitlab", text, points)
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        done = run(*EXEC, "go", GITLAB_CI="true")
+    assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
+    said = b"The report 'GITLAB_CI' (codex_py_gitlab:report) has failed, and ends: "
+    assert done.stderr.count(said) == 1
+
+
 def test_a_variable_without_a_package_changes_nothing(
     place: Workplace, run: Run
 ) -> None:
