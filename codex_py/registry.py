@@ -11,13 +11,14 @@ in https://packaging.python.org/specifications/entry-points/.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from codex_py.errors import ConfigError
+from codex_py.errors import CodexError, ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -102,16 +103,33 @@ def load(point: EntryPoint, what: str, key: Sequence[str] = ()) -> Any:
     if parts is None:
         raise unusable(point, what, "it is not of the form `module:attribute`", key)
     attributes = (parts[2] or "").split(".")
-    try:
+    with failures_named(point, what, key):
         value: Any = import_module(parts[1])
         for attribute in filter(None, attributes):
             value = getattr(value, attribute)
+    return value
+
+
+@contextmanager
+def failures_named(
+    point: EntryPoint, what: str, key: Sequence[str] = (), hint: str = ""
+) -> Generator[None]:
+    """Turn a failure of an entry point into a `ConfigError` that names it.
+
+    So a package that calls `sys.exit` does not end the run, and its code does not count for it.
+
+    Args:
+        what: see `load`, and `key` as well.
+        hint: follows the text of a bug.
+    """
+    try:
+        yield
     except KeyboardInterrupt:
         raise
+    except CodexError as error:
+        raise unusable(point, what, str(error), key) from error
     except BaseException as error:
-        # A module that calls `sys.exit` must not end the run, and its code must not count for it.
-        raise unusable(point, what, description(error), key) from error
-    return value
+        raise unusable(point, what, description(error) + hint, key) from error
 
 
 def description(error: BaseException) -> str:

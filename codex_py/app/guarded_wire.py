@@ -13,7 +13,7 @@ from typing import Any, Final, cast, get_args
 
 from codex_py.app.guarded_extension import Guard, WrongResult
 from codex_py.config.check import KeyPath
-from codex_py.errors import CodexError, MalformedItem
+from codex_py.errors import MalformedItem
 from codex_py.model.client import HEADER_NAME
 from codex_py.protocol.checked import WrongValue, WrongValues, read
 from codex_py.protocol.items import ResponseItem, parse_item
@@ -28,7 +28,7 @@ from codex_py.protocol.stream import (
     Usage,
     Wire,
 )
-from codex_py.registry import EntryPoint, load, unusable
+from codex_py.registry import EntryPoint, failures_named, load, unusable
 
 _EVENTS: Final = get_args(ResponseEvent)
 _ITEMS: Final = get_args(ResponseItem)
@@ -49,15 +49,11 @@ def installed_wire(point: EntryPoint, key: KeyPath, **keywords: Any) -> Wire:
         is_now = type(make).__name__
         reason = f"its entry point is a {is_now}, not a class"
         raise unusable(point, "wire", reason, key)
-    try:
+    names = ", ".join(f"`{name}`" for name in keywords)
+    hint = f"; it is called with the keywords {names}"
+    with failures_named(point, "wire", key, hint):
         wire: Any = make(**keywords)
         problem = _problem(wire)
-    except CodexError as error:
-        raise unusable(point, "wire", str(error), key) from error
-    except Exception as error:
-        names = ", ".join(f"`{name}`" for name in keywords)
-        reason = f"{error!r}; it is called with the keywords {names}"
-        raise unusable(point, "wire", reason, key) from error
     if problem is not None:
         raise unusable(point, "wire", problem, key)
     return GuardedWire(wire, f"the wire {point.name!r} ({point.value})", key)

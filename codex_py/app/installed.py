@@ -3,8 +3,7 @@
 The module is loaded only if an option or the configuration asks for one.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +27,7 @@ from codex_py.registry import (
     WIRES,
     EntryPoint,
     description,
+    failures_named,
     find,
     installed_names,
     load,
@@ -96,7 +96,7 @@ def _reviewer(point: EntryPoint, setup: SessionSetup) -> Feature:
     """Make the feature that decides approvals in place of the user."""
     key = ("approvals_reviewer",)
     make = load(point, "reviewer", key)
-    with _failures_named(point, "reviewer", key):
+    with failures_named(point, "reviewer", key):
         feature: Any = make(setup)
     _require_callable(feature, point, "reviewer", key)
     name = f"the reviewer {point.name!r} ({point.value})"
@@ -158,7 +158,7 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[Any, Place]:
     if isinstance(make, type) and issubclass(make, Section):
         _require_valid(make, table, key)
         place = getattr(make, "place", place)
-    with _failures_named(point, "extension", key):
+    with failures_named(point, "extension", key):
         made = make(table)
     if not isinstance(made, Section):
         _require_callable(made, point, "extension", key)
@@ -171,25 +171,12 @@ def _feature_of_table(name: str, made: Any, setup: SessionSetup) -> Feature:
     key = ("extensions", name)
     feature: Any = made
     if isinstance(made, Section):
-        with _failures_named(point, "extension", key):
+        with failures_named(point, "extension", key):
             feature = cast("Any", made).feature(setup)
         _require_callable(feature, point, "extension", key)
     return GuardedFeature(
         cast("Feature", feature), f"the extension {name!r} ({point.value})", key
     )
-
-
-@contextmanager
-def _failures_named(point: EntryPoint, what: str, key: KeyPath) -> Generator[None]:
-    """Turn a failure of an extension into a `ConfigError` that names it. `what`: its kind."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except CodexError as error:
-        raise unusable(point, what, str(error), key) from error
-    except BaseException as error:
-        raise unusable(point, what, description(error), key) from error
 
 
 def _require_callable(
@@ -238,7 +225,7 @@ def reports_to_ci(
 def _report(point: EntryPoint, value: str, warn: Callable[[str], None]) -> EventSink:
     """Make the sink of one report."""
     make = load(point, "report")
-    with _failures_named(point, "report", ()):
+    with failures_named(point, "report", ()):
         sink: Any = make(value, warn)
     if not callable(sink):
         is_now = type(sink).__name__

@@ -266,6 +266,7 @@ class Right(ProfiledWire):
         ),
         ("def PlainWire(**_):\n    1 / 0\n", "ZeroDivisionError('division by zero')"),
         ("def PlainWire(**_):\n    raise StreamError('no')\n", "no"),
+        ("def PlainWire(**_):\n    raise SystemExit(0)\n", "SystemExit(0)"),
         (
             "class PlainWire(Right):\n    path = 'echo'\n",
             "`path` is 'echo', not a text such as '/chat' that begins with a slash",
