@@ -1,7 +1,7 @@
 """Serves the account for requests to the model, and the models that can be chosen."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -10,47 +10,38 @@ from codex_py.app.logout import remove_login
 from codex_py.app.plan_account import PlanAccount, account_key
 from codex_py.app.settings import described_models
 from codex_py.app.stored_login import checked_key, store_key
-from codex_py.config.config import Config
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.chatgpt_logins import ChatGPTLogins
 from codex_py.frontends.app_server.items import Fields
+from codex_py.frontends.app_server.methods import MethodGroup, serves
+from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.plan_facts import plan_type, rate_limits
+from codex_py.frontends.app_server.server import Server
 from codex_py.streams.standard import tell
 
 
-class Account:
-    """Answers the methods about the account and the models.
+class AccountMethods(MethodGroup):
+    """Answers `account/…` and `model/list`."""
 
-    Args:
-        config: returns the current configuration.
-        later: sends a notification after the answer to the running request.
-    """
-
-    def __init__(
-        self,
-        config: Callable[[], Config],
-        environment: Mapping[str, str],
-        later: Callable[[str, Fields], None],
-    ) -> None:
-        self._config = config
-        self._environment = environment
-        self._later = later
-        self._logins = ChatGPTLogins(environment, later)
+    def __init__(self, server: Server, threads: OpenThreads) -> None:
+        super().__init__(server, threads)
+        self._logins = ChatGPTLogins(server.environment, server.later)
 
     async def aclose(self) -> None:
         """End the running login."""
         await self._logins.stop()
 
+    @serves("account/read", params.AccountRead)
     async def read(self, asked: params.AccountRead) -> Fields:
         """Describe the account. As in Codex, only the provider `openai` needs an account."""
-        config = self._config()
+        config = self.server.configuration()
         is_needed = config.model_provider == "openai"
         key = None
         if is_needed:
-            key = account_key(config, self._environment)
+            key = account_key(config, self.server.environment)
         answer: Fields = {"account": None, "requiresOpenaiAuth": is_needed}
         if key is not None and key.is_token:
-            plan = PlanAccount(config, self._environment, key)
+            plan = PlanAccount(config, self.server.environment, key)
             if asked.refresh_token:
                 await plan.renew()
             tokens = plan.tokens
@@ -64,8 +55,9 @@ class Account:
             answer["account"] = {"type": "apiKey"}
         return answer
 
+    @serves("account/login/start", params.Login)
     async def login(self, asked: params.Login) -> Fields:
-        config = self._config()
+        config = self.server.configuration()
         if asked.type == "chatgpt":
             return await self._logins.start_in_browser(config)
         if asked.type == "chatgptDeviceCode":
@@ -77,10 +69,11 @@ class Account:
         await self._logins.stop()
         store_key(config, checked)
         done = {"loginId": None, "success": True, "error": None}
-        self._later("account/login/completed", done)
-        self._later("account/updated", {"authMode": "apikey", "planType": None})
+        self.server.later("account/login/completed", done)
+        self.server.later("account/updated", {"authMode": "apikey", "planType": None})
         return {"type": "apiKey"}
 
+    @serves("account/login/cancel", params.LoginCancel)
     async def cancel(self, asked: params.LoginCancel) -> Fields:
         """Cancel a login with ChatGPT. A login with a key is over at once."""
         try:
@@ -93,16 +86,20 @@ class Account:
             return {"status": "canceled"}
         return {"status": "notFound"}
 
+    @serves("account/logout", params.Nothing)
     async def logout(self, _: params.Nothing) -> Fields:
         await self._logins.stop()
-        await asyncio.to_thread(remove_login, self._config(), self._environment, tell)
-        self._later("account/updated", {"authMode": None, "planType": None})
+        await asyncio.to_thread(
+            remove_login, self.server.configuration(), self.server.environment, tell
+        )
+        self.server.later("account/updated", {"authMode": None, "planType": None})
         return {}
 
+    @serves("account/rateLimits/read", params.Nothing)
     async def limits(self, _: params.Nothing) -> Fields:
         """Tell how much of the plan is used up."""
-        config = self._config()
-        key = account_key(config, self._environment)
+        config = self.server.configuration()
+        key = account_key(config, self.server.environment)
         # The words are Codex's.
         if key is None:
             problem = "codex account authentication required to read rate limits"
@@ -110,13 +107,14 @@ class Account:
         if not key.is_token:
             problem = "chatgpt authentication required to read rate limits"
             raise RpcError(INVALID_REQUEST, problem)
-        usage = await PlanAccount(config, self._environment, key).usage()
+        usage = await PlanAccount(config, self.server.environment, key).usage()
         return rate_limits(usage)
 
+    @serves("model/list", params.ModelList)
     async def models(self, asked: params.ModelList) -> Fields:
         """List a page of the models that can be chosen."""
-        config = self._config()
-        models = described_models(config, self._environment)
+        config = self.server.configuration()
+        models = described_models(config, self.server.environment)
         start = int(asked.cursor)
         end = start + asked.limit
         page = [_model(entry, config.model) for entry in models[start:end]]

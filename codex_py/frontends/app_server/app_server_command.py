@@ -5,9 +5,10 @@ Source: the app server of Codex 0.171, its schemas (`generate-json-schema`), and
 
 import json
 import platform
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from codex_py.app.json_rpc import (
     INVALID_REQUEST,
@@ -18,56 +19,34 @@ from codex_py.app.json_rpc import (
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
 from codex_py.command_line.serving import run_server
-from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
-from codex_py.frontends.app_server.account import Account
+from codex_py.frontends.app_server.account import AccountMethods
+from codex_py.frontends.app_server.goals import GoalMethods
 from codex_py.frontends.app_server.items import Fields
-from codex_py.frontends.app_server.threads import Threads
+from codex_py.frontends.app_server.methods import MethodGroup
+from codex_py.frontends.app_server.open_threads import OpenThreads
+from codex_py.frontends.app_server.params import ParamsT
+from codex_py.frontends.app_server.server import Server
+from codex_py.frontends.app_server.threads import ThreadMethods
+from codex_py.frontends.app_server.turns import TurnMethods
 from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.json_schema import schema_of_class
 from codex_py.version import __version__
 
 _CODEX_VERSION: Final = "0.171.0"
 """The version of Codex whose protocol is served. Codex's SDK requires 0.151 or newer."""
+_INITIALIZE: Final = "initialize"
 _SCHEMAS: Final = "generate-json-schema"
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "macos"}
 """Codex's names of systems."""
-_Params: TypeAlias = type[params.Params]
-_Answer: TypeAlias = Awaitable[Fields]
-_ThreadMethod: TypeAlias = Callable[[Threads, Any], _Answer]
-_AccountMethod: TypeAlias = Callable[[Account, Any], _Answer]
-_THREADS: Final[Mapping[str, tuple[_Params, _ThreadMethod]]] = {
-    "thread/start": (params.ThreadStart, Threads.start),
-    "thread/resume": (params.ThreadResume, Threads.resume),
-    "thread/fork": (params.ThreadResume, Threads.fork),
-    "thread/list": (params.ThreadList, Threads.list),
-    "thread/read": (params.ThreadRead, Threads.read),
-    "thread/name/set": (params.ThreadName, Threads.rename),
-    "thread/archive": (params.OneThread, Threads.archive),
-    "thread/unarchive": (params.OneThread, Threads.unarchive),
-    "thread/compact/start": (params.OneThread, Threads.compact),
-    "thread/goal/get": (params.OneThread, Threads.goal),
-    "thread/goal/set": (params.GoalSet, Threads.set_goal),
-    "thread/goal/clear": (params.OneThread, Threads.clear_goal),
-    "turn/start": (params.TurnStart, Threads.start_turn),
-    "turn/steer": (params.TurnSteer, Threads.steer),
-    "turn/interrupt": (params.TurnInterrupt, Threads.interrupt),
-}
-_ACCOUNT: Final[Mapping[str, tuple[_Params, _AccountMethod]]] = {
-    "model/list": (params.ModelList, Account.models),
-    "account/read": (params.AccountRead, Account.read),
-    "account/login/start": (params.Login, Account.login),
-    "account/login/cancel": (params.LoginCancel, Account.cancel),
-    "account/logout": (params.Nothing, Account.logout),
-    "account/rateLimits/read": (params.Nothing, Account.limits),
-}
-_METHODS: Final = {
-    "initialize": params.Initialize,
-    **{name: kind for name, (kind, _) in _THREADS.items()},
-    **{name: kind for name, (kind, _) in _ACCOUNT.items()},
-}
-"""The params of each method."""
+_GROUPS: Final[tuple[type[MethodGroup], ...]] = (
+    ThreadMethods,
+    TurnMethods,
+    GoalMethods,
+    AccountMethods,
+)
+"""The groups of methods. Each has an instance for each client."""
 
 
 def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -102,25 +81,24 @@ class _Connection:
         arguments: Arguments,
         environment: Mapping[str, str],
     ) -> None:
-        self._environment = environment
         self._is_initialized = False
-        self._threads = Threads(rpc, arguments, environment)
-        self._account = Account(
-            lambda: folder_config(arguments, environment, None),
-            environment,
-            self._threads.later,
-        )
+        self._server = Server(rpc, arguments, environment)
+        self._threads = OpenThreads(self._server)
+        self._groups = [make(self._server, self._threads) for make in _GROUPS]
 
     async def aclose(self) -> None:
-        await self._account.aclose()
-        await self._threads.aclose()
+        async with AsyncExitStack() as stack:
+            for group in self._groups:
+                stack.push_async_callback(group.aclose)
+            # Turns end before what their methods need is closed.
+            stack.push_async_callback(self._threads.aclose)
 
     def notified(self, method: str, params: Any) -> None:
         """Ignore a notification: clients only report that they are ready."""
 
     async def requested(self, method: str, data: Any) -> Fields:
         """Answer a request. Raises an `RpcError` if it is wrong, or fails."""
-        if method == "initialize":
+        if method == _INITIALIZE:
             return self._initialize(data)
         if not self._is_initialized:
             raise RpcError(INVALID_REQUEST, "Not initialized")
@@ -134,29 +112,36 @@ class _Connection:
             raise RpcError(INVALID_REQUEST, "Already initialized")
         client = _read(params.Initialize, data).client_info
         self._is_initialized = True
-        self._threads.name_client(client.name)
+        self._server.name_client(client.name)
         system = platform.system()
         return {
             "userAgent": _user_agent(client),
-            "codexHome": str(codex_home(self._environment)),
+            "codexHome": str(self._server.home),
             "platformFamily": "unix",
             "platformOs": _SYSTEMS.get(system, system),
         }
 
     async def _answer(self, method: str, data: Any) -> Fields:
-        if method in _THREADS:
-            kind, answer = _THREADS[method]
-            return await answer(self._threads, _read(kind, data))
-        if method in _ACCOUNT:
-            kind, answer = _ACCOUNT[method]
-            return await answer(self._account, _read(kind, data))
-        known = ", ".join(_METHODS)
+        for group in self._groups:
+            served = group.methods.get(method)
+            if served is not None:
+                return await served.answer(group, _read(served.params, data))
+        known = ", ".join(_params_of_methods())
         raise RpcError(
             METHOD_NOT_FOUND, f"the method {method!r} is not served; there are: {known}"
         )
 
 
-def _read(kind: _Params, data: Any) -> Any:
+def _params_of_methods() -> dict[str, type[params.Params]]:
+    """The params of each method that is served."""
+    found: dict[str, type[params.Params]] = {_INITIALIZE: params.Initialize}
+    for group in _GROUPS:
+        for method in group.methods.values():
+            found[method.name] = method.params
+    return found
+
+
+def _read(kind: type[ParamsT], data: Any) -> ParamsT:
     """Read the params of a request. Raises an `RpcError` that names the first mistake."""
     try:
         return params.read_params(kind, data)
@@ -183,7 +168,7 @@ def _write_schemas(folder: Path) -> None:
     requests: list[dict[str, object]] = []
     try:
         (folder / "v2").mkdir(parents=True, exist_ok=True)
-        for method, kind in _METHODS.items():
+        for method, kind in _params_of_methods().items():
             words = [part.capitalize() for part in method.split("/")]
             name = f"{''.join(words)}Params"
             schema = schema_of_class(kind)

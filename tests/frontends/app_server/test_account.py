@@ -9,19 +9,21 @@ import json
 import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import httpx
 import jsonschema
 import pytest
 
-from codex_py.app.json_rpc import RpcError
-from codex_py.config.config import load_config
+from codex_py.app.json_rpc import JsonRpc, RpcError
+from codex_py.command_line.arguments import Arguments
 from codex_py.errors import CodexError, ModelError
 from codex_py.frontends.app_server import params
-from codex_py.frontends.app_server.account import Account
+from codex_py.frontends.app_server.account import AccountMethods
+from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.plan_facts import plan_type, rate_limits
+from codex_py.frontends.app_server.server import Server
 from tests.support.app_server import AppServer
 from tests.support.chatgpt import ACCOUNT, EMAIL, RESETS_AT, USAGE, ChatGPT, login_ports
 from tests.support.codex import CODEX, needs_codex
@@ -102,13 +104,11 @@ class Client:
         variables = environment(place.home, {**chatgpt.login_environment, **env})
         self.told: list[tuple[str, Mapping[str, Any]]] = []
         self._came = asyncio.Event()
-        self.account = Account(
-            lambda: load_config(cwd=place.cwd, environment=variables),
-            variables,
-            self._later,
-        )
+        server = Server(cast("JsonRpc", self), Arguments(cd=str(place.cwd)), variables)
+        self.account = AccountMethods(server, OpenThreads(server))
 
-    def _later(self, method: str, fields: Mapping[str, Any]) -> None:
+    def notify(self, method: str, fields: Mapping[str, Any]) -> None:
+        """Take a notification in place of the connection."""
         self.told.append((method, fields))
         self._came.set()
 
@@ -348,6 +348,7 @@ def test_a_logout_ends_the_login_at_the_issuer(
         client = Client(place, chatgpt)
         assert await client.account.logout(params.Nothing()) == {}
         updated = {"authMode": None, "planType": None}
+        await client.until(1)
         assert client.told == [("account/updated", updated)]
         assert await client.read() == NOBODY
 

@@ -2,8 +2,10 @@
 
 Tests `frontends/app_server/account.py`,
 `frontends/app_server/app_server_command.py`, `frontends/app_server/history.py`,
-`frontends/app_server/questions.py`, `frontends/app_server/thread.py` and
-`frontends/app_server/threads.py`.
+`frontends/app_server/questions.py`, `frontends/app_server/methods.py`, `frontends/app_server/open_threads.py`,
+`frontends/app_server/server.py`, `frontends/app_server/thread.py`,
+`frontends/app_server/thread_answers.py`, `frontends/app_server/threads.py` and
+`frontends/app_server/turns.py`.
 
 Also tests `command_line/serving.py`.
 """

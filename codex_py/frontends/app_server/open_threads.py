@@ -1,0 +1,143 @@
+"""The threads that a server has opened for its client."""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from codex_py.app.json_rpc import INVALID_REQUEST, OVERLOADED, RpcError
+from codex_py.app.options import SessionOptions
+from codex_py.app.served_threads import ServedThreads
+from codex_py.config.config import Config
+from codex_py.frontends.app_server.server import Server
+from codex_py.frontends.app_server.thread import AppThread
+
+_MAX_OPEN: Final = 256
+"""Number of threads that may be open at once, with turns that run or not."""
+
+
+class OpenThreads:
+    """Opens threads, and finds them again by the ids that the client has for them."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._threads = ServedThreads[AppThread]()
+
+    def __iter__(self) -> Iterator[AppThread]:
+        return iter(self._threads)
+
+    def get(self, thread_id: str) -> AppThread | None:
+        """Find a thread that this server has opened; its session may be closed meanwhile."""
+        return self._threads.get(thread_id)
+
+    def remove(self, thread: AppThread) -> None:
+        """Forget a thread under all of its ids."""
+        self._threads.remove(thread)
+
+    async def open(
+        self,
+        options: SessionOptions,
+        cwd: str,
+        table: Mapping[str, Any],
+        texts: Mapping[str, str],
+    ) -> AppThread:
+        """Open a thread. The caller keeps it with `keep`.
+
+        Args:
+            cwd: the folder of the thread.
+            table: settings of the client, as in `config.toml`.
+            texts: the client's instructions, by fields of a `Config`.
+
+        Raises:
+            RpcError: too many threads are open.
+            CodexError: the settings cannot be used, or the session cannot be opened.
+        """
+        if sum(thread.is_open for thread in self._threads) >= _MAX_OPEN:
+            raise RpcError(
+                OVERLOADED, f"more than {_MAX_OPEN} threads are open; use fewer at once"
+            )
+        thread = AppThread(
+            self._server.rpc,
+            self._server.environment,
+            options,
+            self._configuration,
+            cwd,
+            table,
+            texts,
+            self._threads.close_idle,
+        )
+        await thread.open()
+        return thread
+
+    def keep(self, thread: AppThread, *names: str) -> None:
+        """Keep a thread that was opened, under its id and the names that the client has for it."""
+        self._threads.use(thread, thread.thread_id, *names)
+        self._threads.close_idle()
+
+    def find(self, thread_id: str) -> AppThread:
+        """Find a thread that this server has opened, and mark it as used last.
+
+        Raises:
+            RpcError: there is none.
+        """
+        thread = self._threads.get(thread_id)
+        if thread is None:
+            raise RpcError(INVALID_REQUEST, f"thread not found: {thread_id}")
+        self._threads.use(thread)
+        return thread
+
+    @asynccontextmanager
+    async def locked(self, thread_id: str) -> AsyncGenerator[AppThread]:
+        """Lock a thread, and open its session if that is closed.
+
+        Raises:
+            RpcError: this server has not opened the thread, or it was archived meanwhile.
+        """
+        thread = self.find(thread_id)
+        async with thread.lock:
+            if self._threads.get(thread_id) is not thread:
+                text = f"thread {thread_id} was archived meanwhile; `thread/unarchive` brings it back"
+                raise RpcError(INVALID_REQUEST, text)
+            if not thread.is_open:
+                await thread.open()
+            yield thread
+
+    def running(self, thread_id: str, turn_id: str, what: str) -> AppThread:
+        """Find a thread by its running turn.
+
+        Args:
+            what: a verb for the error, such as `steer`.
+
+        Raises:
+            RpcError: there is no such thread, or it runs another turn or none.
+        """
+        thread = self.find(thread_id)
+        if thread.feed is None:
+            raise RpcError(INVALID_REQUEST, f"no active turn to {what}")
+        found = thread.feed.turn_id
+        if found != turn_id:
+            # The SDK of Codex reads this.
+            text = f"expected active turn id `{turn_id}` but found `{found}`"
+            raise RpcError(INVALID_REQUEST, text)
+        return thread
+
+    def status(self, thread_id: str) -> Mapping[str, Any]:
+        """The status of any thread, in the format of Codex."""
+        thread = self._threads.get(thread_id)
+        if thread is not None and thread.is_open:
+            return thread.status
+        return {"type": "notLoaded"}
+
+    async def aclose(self) -> None:
+        """End every turn, and close every session."""
+        await self._threads.aclose()
+
+    def _configuration(
+        self,
+        cwd: str,
+        table: Mapping[str, Any],
+        texts: Mapping[str, str],
+    ) -> Config:
+        """The configuration of a thread. `texts`: instructions by fields of a `Config`."""
+        config = self._server.configuration(cwd, table)
+        return replace(config, **texts)

@@ -1,0 +1,62 @@
+"""What all methods of the app server share, apart from the open threads."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from codex_py.app.json_rpc import JsonRpc
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import folder_config
+from codex_py.command_line.serving import served_options
+from codex_py.config.config import Config
+from codex_py.config.paths import codex_home
+from codex_py.frontends.app_server.items import Fields
+
+
+class Server:
+    """The connection of one client, and the settings of the server.
+
+    Attributes:
+        rpc: the connection.
+        environment: the environment of the server.
+        home: `$CODEX_HOME`, absolute.
+        options: the options of every session.
+    """
+
+    def __init__(
+        self,
+        rpc: JsonRpc,
+        arguments: Arguments,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._arguments = arguments
+        self.rpc = rpc
+        self.environment = environment
+        self.home = codex_home(environment)
+        self.options = replace(served_options(arguments), source="vscode")
+
+    def name_client(self, name: str) -> None:
+        """Set the client's name as the originator of all threads from now on."""
+        name = self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or name
+        self.options = replace(self.options, originator=name)
+
+    def configuration(
+        self,
+        cwd: str | None = None,
+        table: Mapping[str, Any] | None = None,
+    ) -> Config:
+        """Read the configuration of a folder from its files.
+
+        Args:
+            cwd: the folder; None for the one that the server was started for.
+            table: settings of the client, as in `config.toml`. They win over the files.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        return folder_config(self._arguments, self.environment, cwd, table or {})
+
+    def later(self, method: str, params: Fields) -> None:
+        """Send a notification after the answer to the running request."""
+        asyncio.get_running_loop().call_soon(self.rpc.notify, method, params)
