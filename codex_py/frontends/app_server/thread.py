@@ -104,7 +104,7 @@ class AppThread(ServedThread):
             self.session.change(choices)
             self.config = config
             self.table = together
-        elif self.is_kept:
+        elif self.is_kept or not self.session.has_begun:
             await self.close()
             self.options = replace(self.options, choices=None)
             self._cwd = str(config.cwd)
@@ -112,7 +112,7 @@ class AppThread(ServedThread):
             await self.open()
         else:
             raise CodexError(
-                "before its first turn, a thread keeps its folder, its reviewer and its service tier",
+                "once it has begun, an ephemeral thread keeps its folder, its reviewer and its service tier",
                 code="usage",
             )
 

@@ -584,11 +584,40 @@ def test_settings_that_are_repeated_are_no_change(place: Workplace) -> None:
             assert server.turn(thread, **same) == turn
             pause.until.set()
             assert server.ended(thread)["status"] == "completed"
-            other = {**said(server.thread()), "approvalsReviewer": "auto_review"}
-            assert (
-                "before its first turn"
-                in server.refused("turn/start", other)["message"]
-            )
+
+
+def test_the_first_turn_of_a_thread_may_choose_its_reviewer_and_folder(
+    place: Workplace,
+) -> None:
+    (place.cwd / "sub").mkdir()
+    with ScriptedServer([says("one"), runs("pwd"), says("two")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            # As codex-acp does with every turn.
+            server.turn(thread, approvalsReviewer="auto_review")
+            assert server.ended(thread)["status"] == "completed"
+            other = server.thread()
+            server.turn(other, cwd=str(place.cwd / "sub"))
+            assert server.ended(other)["status"] == "completed"
+            (item,) = server.items("commandExecution", other)
+    assert item["aggregatedOutput"] == f"{place.cwd / 'sub'}\n"
+    assert len(place.rollouts()) == 2
+
+
+def test_an_ephemeral_thread_keeps_its_folder_once_it_has_begun(
+    place: Workplace,
+) -> None:
+    (place.cwd / "sub").mkdir()
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread(ephemeral=True)
+            server.turn(thread, approvalsReviewer="auto_review")
+            server.ended(thread)
+            moved = {**said(thread), "cwd": str(place.cwd / "sub")}
+            error = server.refused("turn/start", moved)
+    assert "an ephemeral thread keeps its folder" in error["message"]
 
 
 @pytest.mark.parametrize(
