@@ -17,6 +17,7 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
     OpenThread,
+    continued_thread,
     new_thread,
     session_to_resume,
     thread_context,
@@ -172,6 +173,9 @@ class Opening:
 
     def _thread(self, settings: TurnSettings) -> OpenThread:
         """The thread to resume, or a new one, with its file."""
+        continued = self._setup.options.continued
+        if continued is not None:
+            return continued_thread(continued, settings)
         path = session_to_resume(self._setup)
         if path is None:
             return new_thread(self._setup, settings)
@@ -268,6 +272,7 @@ class Opening:
             resume_last=False,
             fork=False,
             begins_with_call=False,
+            continued=None,
             text_deltas=False,
         )
         warnings = self._warnings.child()

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
+from codex_py.core.thread_log import ThreadState
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.model.auth import TokenSource
 from codex_py.model.providers import Provider
@@ -79,6 +80,9 @@ class SessionOptions:
     """The parent, if the session is a child."""
     history: tuple[EncodedItem, ...] = ()
     """Items of the parent with which a new child begins, after its own context."""
+    continued: ThreadState | None = None
+    """The thread of an earlier session without a file, which this session continues. It has no file
+    either."""
     fork: bool = False
     """Continue in a copy with a new id; with `resume` or `resume_last`."""
     choices: Choices | None = None

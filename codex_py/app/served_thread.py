@@ -146,8 +146,8 @@ class ServedThread(HostedSession, ABC):
     - Events are shown in their order. `tell` sends notices in order too; within `answering`, it
       holds them back until the request is answered.
     - `close` ends every turn first. The next opening continues the conversation with the user's
-      choices. A session without a prompt has no file; the next opening then begins a new session
-      with the same id.
+      choices, also that of an ephemeral session. A session without a prompt has no file; the next
+      opening then begins a new session with the same id.
 
     Args:
         options: the options of the first opening.
@@ -229,7 +229,11 @@ class ServedThread(HostedSession, ABC):
         session = await self.host(opening)
         # From now on, a fork is a thread of its own.
         self.options = replace(
-            self.options, resume=session.thread_id, fork=False, new_id=None
+            self.options,
+            resume=session.thread_id,
+            fork=False,
+            new_id=None,
+            continued=None,
         )
         return session
 
@@ -287,7 +291,12 @@ class ServedThread(HostedSession, ABC):
         await super().close()
         file = session.session_file
         if file is None or not file.exists():
-            self.options = replace(self.options, resume=None, new_id=session.thread_id)
+            self.options = replace(
+                self.options,
+                resume=None,
+                new_id=session.thread_id,
+                continued=session.state(),
+            )
 
     def tell(self, notice: Callable[[], None]) -> None:
         """Send a notice: call it now, or when notices are no longer held back."""

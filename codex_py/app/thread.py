@@ -1,6 +1,7 @@
 """Opens new threads, and finds the session file to resume. Part of the composition root. LIGHT."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -263,6 +264,15 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
         file=file.path,
     )
     return state, file
+
+
+def continued_thread(state: ThreadState, settings: TurnSettings) -> OpenThread:
+    """Open the thread of an earlier session that had no file.
+
+    `settings`: the settings of the first turn. Their model stands for that of earlier turns if
+    there were none.
+    """
+    return replace(state, model=state.model or settings.model), _NoFile()
 
 
 class _NoFile:

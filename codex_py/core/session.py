@@ -13,7 +13,7 @@ from codex_py.core.retry import RetryBudget
 from codex_py.core.running_turn import RunningTurn
 from codex_py.core.session_state import SessionState, ToolCalls
 from codex_py.core.session_turn import TurnResult, run_turn
-from codex_py.core.thread_log import ThreadLog
+from codex_py.core.thread_log import ThreadLog, ThreadState
 from codex_py.core.turn import Turn
 from codex_py.errors import CodexError, ConfigError, UsageError
 from codex_py.protocol import events
@@ -278,6 +278,7 @@ class Session(SessionState):
         """
         self._must_be_open()
         self._use(self._settings_for(choices))
+        self.log.outdate_context()
 
     @property
     def has_begun(self) -> bool:
@@ -291,6 +292,12 @@ class Session(SessionState):
         """True if the thread has begun, and its session file is there to be resumed."""
         file = self.session_file
         return self.has_begun and file is not None and file.exists()
+
+    def state(self) -> ThreadState | None:
+        """The state of the thread, for `SessionOptions.continued`; None if nothing was added."""
+        if self.log.is_untouched:
+            return None
+        return self.log.state(self.name)
 
     def past_prompts(self) -> list[PastPrompt]:
         """The prompts that `rollback` can drop, oldest first."""

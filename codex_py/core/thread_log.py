@@ -1,7 +1,7 @@
 """The history of a thread and its session file, kept in step."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
@@ -126,6 +126,7 @@ class ThreadLog:
             self._base = []
         self.items = [*self._base, *thread.items]
         """The history, base prompt first. A live view, until the history is replaced."""
+        self._first_items = len(self.items)
         self._response: list[tuple[HistoryPlace, str, EncodedItem]] = []
         """The items of the running response with their places and types, in order of arrival."""
         self._told_model = thread.model
@@ -150,6 +151,28 @@ class ThreadLog:
         """The tokens of the last response; an estimate after a compaction."""
         self._counted = 0
         """The number of items when `last_usage` was counted."""
+
+    @property
+    def is_untouched(self) -> bool:
+        """True if the thread is new, and nothing was added to its first items."""
+        return self.thread.model is None and len(self.items) == self._first_items
+
+    def state(self, name: str | None) -> ThreadState:
+        """The state of the thread now, for a later session that continues it without its file.
+
+        `name`: the name of the thread.
+        """
+        items = tuple(self.items[len(self._base) :])
+        return replace(
+            self.thread,
+            items=items,
+            read_conversation=lambda: items,
+            open_call=None,
+            usage=self.usage,
+            last_usage=self.last_usage,
+            model=self._told_model,
+            name=name,
+        )
 
     def request(self, settings: TurnSettings, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
@@ -204,6 +227,10 @@ class ThreadLog:
             self.tell(introduction(self._introduction))
             self._introduction = None
         self._recorder.turn_context(turn_context(settings))
+
+    def outdate_context(self) -> None:
+        """Let the next turn compare the context with the history: the settings have changed."""
+        self._context_is_current = False
 
     def tell_change(self, settings: TurnSettings) -> None:
         """Append the context that changed with the settings since the turn began."""

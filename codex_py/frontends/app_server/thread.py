@@ -10,7 +10,6 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.served_thread import ServedThread
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
-from codex_py.errors import CodexError
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
@@ -61,7 +60,7 @@ class AppThread(ServedThread):
         self.approver = questions
         self.elicitor = questions
         self.config: Config
-        self.table = dict(table)
+        self.table: dict[str, Any] = dict(table)
         self.status: Mapping[str, Any] = {"type": "idle"}
         self.feed: TurnFeed | None = None
 
@@ -92,8 +91,7 @@ class AppThread(ServedThread):
         """Change settings for the next turns.
 
         Raises:
-            CodexError: the settings are not possible. Nothing has changed, unless the session had
-                to be opened anew.
+            CodexError: the settings are not possible. Nothing has changed.
         """
         config = self.changed_by(cwd, table)
         if config is None:
@@ -104,17 +102,28 @@ class AppThread(ServedThread):
             self.session.change(choices)
             self.config = config
             self.table = together
-        elif self.is_kept or not self.session.has_begun:
-            await self.close()
-            self.options = replace(self.options, choices=None)
-            self._cwd = str(config.cwd)
-            self.table = together
-            await self.open()
         else:
-            raise CodexError(
-                "once it has begun, an ephemeral thread keeps its folder, its reviewer and its service tier",
-                code="usage",
-            )
+            await self._reopen(str(config.cwd), together)
+
+    async def _reopen(self, cwd: str, table: dict[str, Any]) -> None:
+        """Open the session anew in a folder, with these settings. The conversation goes on.
+
+        Raises the errors of `open`; the next opening then has the settings from before.
+        """
+        await self.close()
+        options_before = self.options
+        cwd_before = self._cwd
+        table_before = self.table
+        self.options = replace(self.options, choices=None)
+        self._cwd = cwd
+        self.table = table
+        try:
+            await self.open()
+        except BaseException:
+            self.options = options_before
+            self._cwd = cwd_before
+            self.table = table_before
+            raise
 
     async def start(
         self,

@@ -43,6 +43,8 @@ async def thread_data(thread: AppThread, *, with_turns: bool) -> Fields:
         return data
     model = session.settings.model
     data = await asyncio.to_thread(history.thread_data, path, session.name, model)
+    # A turn may have moved the thread to another folder.
+    data["cwd"] = str(thread.config.cwd)
     if with_turns:
         running = thread.feed and thread.feed.turn_id
         data["turns"] = await asyncio.to_thread(history.read_turns, path, running)

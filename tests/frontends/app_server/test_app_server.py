@@ -605,19 +605,21 @@ def test_the_first_turn_of_a_thread_may_choose_its_reviewer_and_folder(
     assert len(place.rollouts()) == 2
 
 
-def test_an_ephemeral_thread_keeps_its_folder_once_it_has_begun(
+def test_an_ephemeral_thread_that_has_begun_goes_on_in_another_folder(
     place: Workplace,
 ) -> None:
     (place.cwd / "sub").mkdir()
-    with ScriptedServer([says("one")]) as model:
+    with ScriptedServer([says("one"), runs("pwd"), says("two")]) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
             thread = server.thread(ephemeral=True)
             server.turn(thread, approvalsReviewer="auto_review")
             server.ended(thread)
-            moved = {**said(thread), "cwd": str(place.cwd / "sub")}
-            error = server.refused("turn/start", moved)
-    assert "an ephemeral thread keeps its folder" in error["message"]
+            server.turn(thread, "and on", cwd=str(place.cwd / "sub"))
+            assert server.ended(thread)["status"] == "completed"
+            (item,) = server.items("commandExecution", thread)
+    assert item["aggregatedOutput"] == f"{place.cwd / 'sub'}\n"
+    assert place.rollouts() == []
 
 
 @pytest.mark.parametrize(
