@@ -9,7 +9,7 @@ from rich.rule import Rule
 
 from codex_py.frontends.tui.blocks import Block, Blocks
 from codex_py.frontends.tui.cells.command import (
-    Look,
+    ShownLook,
     explored,
     explored_cell,
 )
@@ -91,7 +91,7 @@ class Transcript:
         self._answer = _Answer()
         self._is_declined = False
         """True if the last printed cell is a call that was not allowed."""
-        self._looks: list[Look] = []
+        self._looks: list[ShownLook] = []
         """The looks of ended commands that only looked at files; any other cell ends the list."""
         self._reasoning = ""
         self._part = 0

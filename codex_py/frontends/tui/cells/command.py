@@ -14,8 +14,7 @@ from rich.text import Text
 
 from codex_py.app.views.command_script import LONGEST_SCRIPT, script_of
 from codex_py.app.views.item_words import item_words
-from codex_py.execpolicy.safety import is_known_safe
-from codex_py.execpolicy.words import Command, plain_script
+from codex_py.app.views.looks import Look, looks_of
 from codex_py.frontends.tui.cells.layout import (
     WHOLE,
     Bounded,
@@ -35,7 +34,7 @@ from codex_py.protocol.event_items import CommandExecution
 from codex_py.streams.plain_text import cut
 from codex_py.streams.times import took
 
-Look: TypeAlias = tuple[Literal["Read", "List", "Search"], Sequence[str]]
+ShownLook: TypeAlias = tuple[Literal["Read", "List", "Search"], Sequence[str]]
 """A kind of look at files, and the names that a command gave for it."""
 
 _COMMAND_HEAD = 4
@@ -44,12 +43,6 @@ _OUTPUT_HEAD = 2
 _OUTPUT_TAIL = 3
 _FAILED_TAIL = 10
 """Lines of output, more than for success: errors are at the end."""
-_MOST_READ = 4_000
-"""Characters of a script. A longer one is not examined for what it looks at."""
-
-_SILENT = {"cd", "pwd", "true", "wc", "uniq"}
-"""Commands that print nothing from files, or count what others have read."""
-_FILTERS = {"head", "tail"}
 _LONGEST_FOLDER = 1_000
 _LONGEST_IN_BACKGROUND = 30
 """Characters of a command in the background; its state follows on the same row."""
@@ -114,30 +107,28 @@ def background_cell(
     return marked(row, style="accent")
 
 
-def explored(item: CommandExecution, own_shell: str = "") -> list[Look]:
+def explored(item: CommandExecution, own_shell: str = "") -> list[ShownLook]:
     """The looks of a successful command that only looked at files; empty for all others."""
     has_succeeded = item.status == "completed" and item.exit_code == 0
     if not has_succeeded or item.is_users:
         return []
-    script = script_of(item.command, own_shell)
-    if len(script) > _MOST_READ:
-        return []
-    if not is_known_safe(("bash", "-c", script)):
-        # It may do more than look.
-        return []
-    looks: list[Look] = []
-    for command in plain_script(script) or ():
-        is_filter = command[0] in _FILTERS and not _files(command)
-        if is_filter or command[0] in _SILENT:
-            continue
-        look = _look(command)
-        if look is None:
-            return []
-        looks.append(look)
-    return looks
+    found = looks_of(script_of(item.command, own_shell))
+    return [_shown_look(look) for look in found]
 
 
-def explored_cell(looks: Sequence[Look], theme: Theme) -> RenderableType:
+def _shown_look(look: Look) -> ShownLook:
+    match look.kind:
+        case "read":
+            return "Read", look.paths
+        case "list":
+            return "List", look.paths or ["."]
+        case "search" if look.paths:
+            return "Search", [f"{look.pattern} in {', '.join(look.paths)}"]
+        case "search":
+            return "Search", [look.pattern]
+
+
+def explored_cell(looks: Sequence[ShownLook], theme: Theme) -> RenderableType:
     """The cell of looks. Consecutive names of one kind share a row, each once, as in Codex."""
     rows: list[RenderableType] = []
     for verb, group in groupby(looks, itemgetter(0)):
@@ -191,34 +182,3 @@ def elsewhere(
     if folder == PurePath(theme.cwd):
         return ""
     return before + one_line(str(folder), _LONGEST_FOLDER)
-
-
-def _files(command: Command) -> list[str]:
-    """The words of a command without options; for `head` and `tail`, without a leading number."""
-    words = [word for word in command[1:] if not word.startswith("-")]
-    if command[0] in _FILTERS and words and words[0].isdigit():
-        return words[1:]
-    return words
-
-
-def _look(command: Command) -> Look | None:
-    name = command[0]
-    files = _files(command)
-    match name:
-        case "cat" | "head" | "tail" | "nl" if files:
-            return "Read", files
-        case "sed" if command[1:2] == ("-n",) and len(files) > 1:
-            return "Read", files[1:]
-        case "ls":
-            return "List", files or ["."]
-        case "find":
-            return "List", command[1:2] or ["."]
-        case "rg" if "--files" in command:
-            return "List", files or ["."]
-        case "rg" | "grep" if files:
-            pattern, *places = files
-            if places:
-                return "Search", [f"{pattern} in {', '.join(places)}"]
-            return "Search", [pattern]
-        case _:
-            return None
