@@ -360,6 +360,9 @@ def _file_change(item: event_items.FileChange, cwd: str) -> Fields:
     files = read_diff(item.diff)
     changes: list[Fields] = []
     for change in item.changes:
+        if not item.diff and change.kind != "update":
+            # The patch did not fit. Clients would take an empty text for the contents of the file.
+            continue
         path = str(Path(cwd, change.path))
         # Names in a diff are relative to a folder, or to the root.
         file = ShownFile("")

@@ -352,6 +352,7 @@ class _LiveOutput:
         self._latest = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._timer: asyncio.TimerHandle | None = None
+        self._has_shown = False
 
     def feed(self, data: bytes) -> None:
         """Add output, and show it at the next interval."""
@@ -362,12 +363,20 @@ class _LiveOutput:
             self._timer = loop.call_later(_LIVE_INTERVAL_S, self._show)
 
     def stop(self) -> None:
-        """Show no more output: the completed item has all of it."""
-        if self._timer is not None:
-            self._timer.cancel()
+        """Show the rest, if some output was shown.
+
+        Otherwise the completed item shows all of it. Clients that have begun to show the output
+        take no more from that item.
+        """
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        if self._has_shown:
+            self._show()
 
     def _show(self) -> None:
         self._timer = None
+        self._has_shown = True
         delta = self._decoder.decode(self._latest)
         self._latest = b""
         self._emit(events.CommandOutputDelta(self._item_id, delta))

@@ -240,6 +240,33 @@ def test_output_is_shown_live_while_the_command_runs(tmp_path: Path) -> None:
     assert isinstance(completed, ItemCompleted)
 
 
+def test_the_last_output_follows_what_was_shown_live(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+
+    async def main() -> list[Event]:
+        async with tool_calls(tmp_path) as calls:
+            shown = asyncio.Event()
+            calls.on_event = lambda event: (
+                shown.set() if isinstance(event, CommandOutputDelta) else None
+            )
+            tool = ExecCommand(calls.runner(), _BASH)
+            line = "echo early; read x <go; echo late"
+            call = asyncio.ensure_future(calls.call(tool, cmd=line))
+            await asyncio.wait_for(shown.wait(), 20)
+            go.write_text("\n", encoding="utf-8")
+            await call
+            return calls.events
+
+    started, *deltas, completed = asyncio.run(main())
+    assert isinstance(started, ItemStarted)
+    assert deltas == [
+        CommandOutputDelta("item_0", "early\n"),
+        CommandOutputDelta("item_0", "late\n"),
+    ]
+    assert isinstance(completed, ItemCompleted)
+
+
 def test_text_cannot_be_written_without_a_terminal(tmp_path: Path) -> None:
     async def main() -> str:
         async with tool_calls(tmp_path) as calls:
