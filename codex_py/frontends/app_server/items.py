@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from codex_py.app.views.command_script import script_of
 from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.errors import QUOTA_CODES
+from codex_py.frontends.app_server.command_actions import command_actions
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.unified.hunks import written_hunks
 from codex_py.protocol import event_items, events
@@ -349,7 +350,7 @@ def _command(item: event_items.CommandExecution, cwd: str) -> Fields:
         "processId": None,
         "source": "agent",
         "status": camel_case(item.status),
-        "commandActions": [{"type": "unknown", "command": script}],
+        "commandActions": command_actions(script, item.cwd or cwd),
         "aggregatedOutput": output,
         "exitCode": item.exit_code,
         "durationMs": item.duration_ms,

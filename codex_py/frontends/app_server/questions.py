@@ -16,6 +16,8 @@ from codex_py.app.approval_answers import (
     offered_answers,
 )
 from codex_py.app.json_rpc import JsonRpc, RpcError
+from codex_py.app.views.command_script import script_of
+from codex_py.frontends.app_server.command_actions import command_actions
 from codex_py.frontends.app_server.items import Fields, Notify, TurnFeed, milliseconds
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.json_fields import as_object
@@ -100,6 +102,9 @@ class Questions:
         more = {
             "command": request.summary,
             "cwd": str(request.cwd),
+            "commandActions": command_actions(
+                script_of(request.summary), str(request.cwd)
+            ),
             "proposedExecpolicyAmendment": request.prefix or None,
             "availableDecisions": [_spelled(each, request) for each in offered],
         }

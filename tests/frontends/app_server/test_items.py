@@ -28,3 +28,18 @@ def test_a_file_that_moves_to_another_folder_names_its_new_place() -> None:
             "diff": MOVED[MOVED.index("@@") :],
         }
     ]
+
+
+def test_a_patch_that_does_not_fit_says_nothing_of_the_files_it_would_add() -> None:
+    item = FileChange(
+        id="i",
+        changes=[
+            Change(path="/repo/a.txt", kind="update"),
+            Change(path="/repo/b.txt", kind="add"),
+        ],
+        status="failed",
+    )
+    update = {"type": "update", "move_path": None}
+    assert (shown_item(item, "1", "/repo") or {})["changes"] == [
+        {"path": "/repo/a.txt", "kind": update, "diff": ""}
+    ]
