@@ -192,12 +192,7 @@ class TurnFeed:
                 diff = self._changes.diff(self._cwd)
                 self._tell("turn/diff/updated", diff=diff)
             case events.UsageReported():
-                used: Fields = {
-                    "total": _tokens(event.total),
-                    "last": _tokens(event.last),
-                    "modelContextWindow": event.context_window,
-                }
-                self._tell("thread/tokenUsage/updated", tokenUsage=used)
+                self._tell("thread/tokenUsage/updated", tokenUsage=usage_data(event))
             case events.Reconnecting():
                 self._streamed.clear()
                 self._tell("error", error=error_data(event), willRetry=True)
@@ -416,6 +411,15 @@ def _server_call(item: event_items.McpToolCall) -> Fields:
         "result": result,
         "error": error,
         "durationMs": None,
+    }
+
+
+def usage_data(event: events.UsageReported) -> Fields:
+    """The tokens that a thread has used, in the format of Codex."""
+    return {
+        "total": _tokens(event.total),
+        "last": _tokens(event.last),
+        "modelContextWindow": event.context_window,
     }
 
 

@@ -1,6 +1,7 @@
 """Answers the methods about threads, stored and open."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.app.options import SessionOptions
 from codex_py.frontends.app_server import history, params
-from codex_py.frontends.app_server.items import Fields
+from codex_py.frontends.app_server.items import Fields, usage_data
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 from codex_py.frontends.app_server.thread import AppThread
 from codex_py.frontends.app_server.thread_answers import opened_answer, thread_data
@@ -38,7 +39,9 @@ class ThreadMethods(MethodGroup):
             options = replace(self.server.options, resume=thread_id)
             thread = await self._opened_stored(options, path, asked)
             self.threads.keep(thread, thread_id)
-            return await opened_answer(thread, with_turns=with_turns)
+            answer = await opened_answer(thread, with_turns=with_turns)
+            await self._tell_usage(thread, path, answer["thread"]["turns"])
+            return answer
         async with self.threads.locked(thread_id) as thread:
             if not thread.is_working:
                 await thread.set(asked.cwd, asked.table())
@@ -127,6 +130,28 @@ class ThreadMethods(MethodGroup):
                 table["model"] = model
         cwd = asked.cwd or read_meta(path).cwd
         return await self.threads.open(options, cwd, table, asked.texts)
+
+    async def _tell_usage(
+        self, thread: AppThread, path: Path, turns: Sequence[Fields]
+    ) -> None:
+        """Tell the client the tokens that a stored thread has used, as it cannot read them.
+
+        Args:
+            path: the file of the thread.
+            turns: the turns of the thread; empty if they were not read.
+        """
+        usage = thread.session.token_usage
+        if not usage.total.total_tokens:
+            return
+        if not turns:
+            turns = await asyncio.to_thread(history.read_turns, path)
+        if turns:
+            told: Fields = {
+                "threadId": thread.thread_id,
+                "turnId": turns[-1]["id"],
+                "tokenUsage": usage_data(usage),
+            }
+            self.server.later("thread/tokenUsage/updated", told)
 
     async def _started(self, thread: AppThread, *, with_turns: bool) -> Fields:
         """Keep a new thread, tell the client of it, and return the answer to its request."""

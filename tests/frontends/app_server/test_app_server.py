@@ -455,7 +455,10 @@ def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
             assert (read["name"], read["preview"]) == ("a name", "another")
             kinds = [item["type"] for item in read["turns"][0]["items"]]
             assert kinds == ["userMessage", "agentMessage"]
-            server.ask("thread/resume", {"threadId": one})
+            resumed = server.ask("thread/resume", {"threadId": one})["thread"]
+            used = server.told("thread/tokenUsage/updated", threadId=one)
+            assert used["turnId"] == resumed["turns"][0]["id"]
+            assert used["tokenUsage"]["last"]["totalTokens"] == 120
             assert server.ask("thread/archive", {"threadId": one}) == {}
             archived = server.ask("thread/list", {"archived": True})["data"]
             assert [each["id"] for each in archived] == [one]
