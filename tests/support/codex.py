@@ -54,13 +54,23 @@ def ask_app_server(
     environment: Mapping[str, str], cwd: Path, *questions: tuple[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The results of these methods with their parameters, one after another, by an `app-server` of Codex."""
+    answers = answers_of_app_server(environment, cwd, *questions)
+    for answer in answers:
+        assert "result" in answer, answer
+    return [answer["result"] for answer in answers]
+
+
+def answers_of_app_server(
+    environment: Mapping[str, str], cwd: Path, *questions: tuple[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """As `ask_app_server`, but the whole answers, which may be errors."""
     assert CODEX is not None
     about = {
         "clientInfo": {"name": "x", "version": "1"},
         "capabilities": {"experimentalApi": True},
     }
     asked = [("initialize", about), *questions]
-    results: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     with subprocess.Popen(
         [CODEX, "app-server"],
         stdin=subprocess.PIPE,
@@ -77,9 +87,7 @@ def ask_app_server(
                 program.stdin.write(json.dumps(request).encode() + b"\n")
                 program.stdin.flush()
                 answers = map(json.loads, program.stdout)
-                answer = next(each for each in answers if each.get("id") == number)
-                assert "result" in answer, answer
-                results.append(answer["result"])
+                found.append(next(each for each in answers if each.get("id") == number))
         finally:
             program.kill()
-    return results[1:]
+    return found[1:]

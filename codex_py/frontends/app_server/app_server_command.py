@@ -22,6 +22,7 @@ from codex_py.command_line.serving import run_server
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import AccountMethods
+from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.methods import MethodGroup
@@ -45,6 +46,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     TurnMethods,
     GoalMethods,
     AccountMethods,
+    FileMethods,
 )
 """The groups of methods. Each has an instance for each client."""
 

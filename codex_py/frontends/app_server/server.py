@@ -1,7 +1,8 @@
 """What all methods of the app server share, apart from the open threads."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,7 @@ class Server:
         environment: Mapping[str, str],
     ) -> None:
         self._arguments = arguments
+        self._answers_largely = asyncio.Lock()
         self.rpc = rpc
         self.environment = environment
         self.home = codex_home(environment)
@@ -56,6 +58,20 @@ class Server:
             ConfigError: the settings cannot be used.
         """
         return folder_config(self._arguments, self.environment, cwd, table or {})
+
+    @asynccontextmanager
+    async def large_answer(self) -> AsyncGenerator[None]:
+        """Hold back other large answers until the client has read nearly everything.
+
+        Return the answer within the context. Without this, a client that asks for much at once
+        would be taken for one that does not read.
+
+        Raises:
+            RpcError: the client left.
+        """
+        async with self._answers_largely:
+            await self.rpc.drained()
+            yield
 
     def later(self, method: str, params: Fields) -> None:
         """Send a notification after the answer to the running request."""

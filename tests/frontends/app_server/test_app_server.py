@@ -69,9 +69,9 @@ def begins(text: str, pause: Pause) -> list[Any]:
         (b'{"id": 5}', -32600, "a request has a method, and an id"),
         (b'{"id": {}, "method": "x"}', -32600, "a request has a method, and an id"),
         (
-            b'{"id": 5, "method": "fs/readFile"}',
+            b'{"id": 5, "method": "fs/burnDisk"}',
             -32601,
-            "the method 'fs/readFile' is not served",
+            "the method 'fs/burnDisk' is not served",
         ),
         (b'{"id": 5, "method": "thread/read"}', -32600, "Invalid request: `threadId`"),
         (
