@@ -25,6 +25,7 @@ from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
 from codex_py.frontends.app_server.items import Fields
+from codex_py.frontends.app_server.loaded_threads import LoadedThreadMethods
 from codex_py.frontends.app_server.methods import MethodGroup
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.params import ParamsT
@@ -43,6 +44,7 @@ _SYSTEMS: Final = {"Linux": "linux", "Darwin": "macos"}
 """Codex's names of systems."""
 _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     ThreadMethods,
+    LoadedThreadMethods,
     TurnMethods,
     GoalMethods,
     AccountMethods,

@@ -1,5 +1,6 @@
 """The threads that a server has opened for its client."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,10 @@ from codex_py.config.config import Config
 from codex_py.frontends.app_server.server import Server
 from codex_py.frontends.app_server.thread import AppThread
 
+NOT_LOADED: Final[Mapping[str, Any]] = {"type": "notLoaded"}
+"""The status of a thread that this server has not opened, or has closed for good."""
+_UNLOAD_S: Final = 30 * 60
+"""The time after which a thread without a subscription is closed, as in Codex."""
 _MAX_OPEN: Final = 256
 """Number of threads that may be open at once, with turns that run or not."""
 
@@ -22,9 +27,23 @@ class OpenThreads:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._threads = ServedThreads[AppThread]()
+        self._unloading: dict[AppThread, asyncio.Task[None]] = {}
+        """The tasks that close the threads without a subscription."""
 
     def __iter__(self) -> Iterator[AppThread]:
         return iter(self._threads)
+
+    def unsubscribe(self, thread: AppThread) -> None:
+        """Stop the notifications of a thread, and close it once it was unused for a while."""
+        thread.unsubscribe()
+        self._unloading[thread] = asyncio.create_task(self._unload_later(thread))
+
+    def subscribe(self, thread: AppThread) -> None:
+        """Send the notifications of a thread again."""
+        thread.subscribe()
+        unloading = self._unloading.pop(thread, None)
+        if unloading is not None:
+            unloading.cancel()
 
     def get(self, thread_id: str) -> AppThread | None:
         """Find a thread that this server has opened; its session may be closed meanwhile."""
@@ -32,6 +51,7 @@ class OpenThreads:
 
     def remove(self, thread: AppThread) -> None:
         """Forget a thread under all of its ids."""
+        self.subscribe(thread)
         self._threads.remove(thread)
 
     async def open(
@@ -126,11 +146,31 @@ class OpenThreads:
         thread = self._threads.get(thread_id)
         if thread is not None and thread.is_open:
             return thread.status
-        return {"type": "notLoaded"}
+        return NOT_LOADED
 
     async def aclose(self) -> None:
         """End every turn, and close every session."""
+        for task in self._unloading.values():
+            task.cancel()
         await self._threads.aclose()
+
+    async def _unload_later(self, thread: AppThread) -> None:
+        """Close a thread after half an hour without a turn, and tell the client."""
+        is_used = True
+        while is_used:
+            await asyncio.sleep(_UNLOAD_S)
+            is_used = thread.is_working
+        async with thread.lock:
+            await thread.close()
+            del self._unloading[thread]
+            self.remove(thread)
+        self.tell_closed(thread)
+        self._server.rpc.notify("thread/closed", {"threadId": thread.thread_id})
+
+    def tell_closed(self, thread: AppThread) -> None:
+        """Tell the client that a thread is not loaded any more."""
+        told = {"threadId": thread.thread_id, "status": NOT_LOADED}
+        self._server.rpc.notify("thread/status/changed", told)
 
     def _configuration(
         self,

@@ -65,7 +65,8 @@ def _is_limit(number: int) -> bool:
 _CURSOR: Final = "a number of up to nine digits in a string"
 _Cursor: TypeAlias = Annotated[str, Plain("cursor", _CURSOR, (str,), _is_cursor)]
 _COUNT: Final = "an integer of 0 or more"
-_Count: TypeAlias = Annotated[int, Plain("count", _COUNT, (int,), _is_count)]
+Count: TypeAlias = Annotated[int, Plain("count", _COUNT, (int,), _is_count)]
+"""A number of things, 0 or more."""
 _LIMIT: Final = "an integer of more than 0"
 _Limit: TypeAlias = Annotated[int, Plain("limit", _LIMIT, (int,), _is_limit)]
 ParamsT = TypeVar("ParamsT", bound="Params")
@@ -205,7 +206,7 @@ class ThreadList(Params):
     archived: bool = False
     cursor: _Cursor = "0"
     cwd: str | list[str] | None = None
-    limit: _Count = 25
+    limit: Count = 25
     model_providers: list[str] = field(default_factory=list[str])
     search_term: str = ""
     sort_direction: Literal["asc", "desc"] = "desc"

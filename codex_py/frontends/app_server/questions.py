@@ -3,7 +3,7 @@
 An unexpected answer means no.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from codex_py.app.approval_answers import (
@@ -38,6 +38,7 @@ class Questions:
     Args:
         turn: returns the id of the thread, and the running turn, None if no turn runs.
         notify: sends notifications of the thread.
+        subscribed: waits until the client wants to hear of the thread.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class Questions:
         rpc: JsonRpc,
         turn: Callable[[], tuple[str, TurnFeed | None]],
         notify: Notify,
+        subscribed: Callable[[], Awaitable[object]],
     ) -> None:
         self._rpc = rpc
         self._turn = turn
         self._notify = notify
+        self._subscribed = subscribed
 
     async def review(self, request: ApprovalRequest) -> Review:
         _, turn = self._turn()
@@ -157,6 +160,8 @@ class Questions:
         else:
             self._tell_status(thread_id, ["waitingOnUserInput"])
         place = {"threadId": thread_id, "turnId": turn.turn_id}
+        # As in Codex, a question waits for a client that has unsubscribed.
+        await self._subscribed()
         try:
             answer = await self._rpc.request(method, {**place, **params}, ended)
         except RpcError:

@@ -1,5 +1,6 @@
 """One thread of the server: its session, open or not, and its turn."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from codex_py.protocol import event_items, events
 _Table: TypeAlias = Mapping[str, Any]
 """Settings as in `config.toml`."""
 _Configure: TypeAlias = Callable[[str, _Table, Mapping[str, str]], Config]
+_STATUS_CHANGED: Final = "thread/status/changed"
 _BUSY: Final[Fields] = {"type": "active", "activeFlags": []}
 
 
@@ -56,7 +58,10 @@ class AppThread(ServedThread):
         self._texts = texts
         self._prompt: event_items.UserMessage | None = None
         """The prompt of the turn that starts."""
-        questions = Questions(rpc, self._running, self.notify)
+        self._subscription = asyncio.Event()
+        """Set while the client wants the notifications of the thread."""
+        self._subscription.set()
+        questions = Questions(rpc, self._running, self.notify, self._subscription.wait)
         self.approver = questions
         self.elicitor = questions
         self.config: Config
@@ -146,9 +151,26 @@ class AppThread(ServedThread):
             turn = self.begin(work)
             return turn_data(await turn.started(), "inProgress")
 
+    @property
+    def is_subscribed(self) -> bool:
+        """True if the client wants the notifications of the thread."""
+        return self._subscription.is_set()
+
+    def subscribe(self) -> None:
+        """Send notifications and questions of the thread again."""
+        self._subscription.set()
+
+    def unsubscribe(self) -> None:
+        """Send no notifications but those of the status. Questions wait."""
+        self._subscription.clear()
+
     def notify(self, method: str, params: Fields, *, is_live: bool = False) -> None:
-        """Send a notification, now or after the current answer. See `Notify`."""
-        self.tell(partial(self._rpc.notify, method, params, is_live=is_live))
+        """Send a notification, now or after the current answer. See `Notify`.
+
+        Without a subscription, only the status of the thread is sent.
+        """
+        if self.is_subscribed or method == _STATUS_CHANGED:
+            self.tell(partial(self._rpc.notify, method, params, is_live=is_live))
 
     def _running(self) -> tuple[str, TurnFeed | None]:
         """The id of the thread, and the running turn; see `Questions`."""
@@ -188,7 +210,7 @@ class AppThread(ServedThread):
     def _tell_status(self, status: Mapping[str, Any]) -> None:
         self.status = status
         told = {"threadId": self.thread_id, "status": status}
-        self.notify("thread/status/changed", told)
+        self.notify(_STATUS_CHANGED, told)
 
 
 def _fixed_settings(config: Config) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """Answers the methods about threads, stored and open."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from codex_py.frontends.app_server.items import Fields, usage_data
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 from codex_py.frontends.app_server.thread import AppThread
 from codex_py.frontends.app_server.thread_answers import opened_answer, thread_data
+from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout import archive
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import rename_thread, thread_names
@@ -43,6 +44,7 @@ class ThreadMethods(MethodGroup):
             await self._tell_usage(thread, path, answer["thread"]["turns"])
             return answer
         async with self.threads.locked(thread_id) as thread:
+            self.threads.subscribe(thread)
             if not thread.is_working:
                 await thread.set(asked.cwd, asked.table())
         return await opened_answer(thread, with_turns=with_turns)
@@ -94,17 +96,29 @@ class ThreadMethods(MethodGroup):
 
     @serves("thread/archive", params.OneThread)
     async def archive(self, asked: params.OneThread) -> Fields:
-        thread = self.threads.get(asked.thread_id)
-        async with AsyncExitStack() as stack:
-            if thread is not None:
-                # Other requests cannot open the thread again until it is archived.
-                await stack.enter_async_context(thread.lock)
-                await thread.close()
-                self.threads.remove(thread)
+        async with self._put_away(asked.thread_id):
             path = history.stored_file(self.server.home, asked.thread_id, SESSIONS)
             thread_id = read_meta(path).id
             await asyncio.to_thread(archive.archive, self.server.home, thread_id)
         self.server.later("thread/archived", {"threadId": asked.thread_id})
+        return {}
+
+    @serves("thread/delete", params.OneThread)
+    async def delete(self, asked: params.OneThread) -> Fields:
+        """Delete the files of a thread and of its subagents. A running turn is interrupted."""
+        thread_id = asked.thread_id
+        if not is_thread_id(thread_id):
+            raise RpcError(INVALID_REQUEST, f"invalid thread id: {thread_id}")
+        thread = self.threads.get(thread_id)
+        if thread is not None and thread.options.ephemeral:
+            text = f"thread is not persisted and cannot be deleted: {thread_id}"
+            raise RpcError(INVALID_REQUEST, text)
+        async with self._put_away(thread_id) as is_loaded:
+            # A thread without a prompt has lost its file as it was closed.
+            if not is_loaded:
+                history.stored_file(self.server.home, thread_id)
+            await asyncio.to_thread(archive.delete, self.server.home, thread_id)
+        self.server.later("thread/deleted", {"threadId": thread_id})
         return {}
 
     @serves("thread/unarchive", params.OneThread)
@@ -114,6 +128,22 @@ class ThreadMethods(MethodGroup):
         await asyncio.to_thread(archive.unarchive, home, read_meta(path).id)
         self.server.later("thread/unarchived", {"threadId": asked.thread_id})
         return await self.read(params.ThreadRead(thread_id=asked.thread_id))
+
+    @asynccontextmanager
+    async def _put_away(self, thread_id: str) -> AsyncGenerator[bool]:
+        """Close a thread and forget it. True if this server had opened it.
+
+        Other requests cannot open it again until its files are put away, too.
+        """
+        thread = self.threads.get(thread_id)
+        if thread is None:
+            yield False
+            return
+        async with thread.lock:
+            await thread.close()
+            self.threads.remove(thread)
+            self.threads.tell_closed(thread)
+            yield True
 
     async def _opened_stored(
         self,
