@@ -24,6 +24,7 @@ from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
+from codex_py.frontends.app_server.history_pages import HistoryPageMethods
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.loaded_threads import LoadedThreadMethods
 from codex_py.frontends.app_server.methods import MethodGroup
@@ -45,6 +46,7 @@ _SYSTEMS: Final = {"Linux": "linux", "Darwin": "macos"}
 _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     ThreadMethods,
     LoadedThreadMethods,
+    HistoryPageMethods,
     TurnMethods,
     GoalMethods,
     AccountMethods,

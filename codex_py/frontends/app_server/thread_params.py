@@ -1,6 +1,8 @@
 """The params of the methods about threads that are loaded, and about their histories."""
 
-from codex_py.frontends.app_server.params import Count, Params
+from typing import Literal
+
+from codex_py.frontends.app_server.params import Count, OneThread, Params
 from codex_py.protocol.frozen import frozen
 
 
@@ -8,3 +10,32 @@ from codex_py.protocol.frozen import frozen
 class LoadedList(Params):
     cursor: str | None = None
     limit: Count | None = None
+
+
+@frozen(kw_only=True)
+class _Page(OneThread):
+    """A page of the history of a thread."""
+
+    limit: Count = 25
+
+
+@frozen(kw_only=True)
+class TurnsList(_Page):
+    cursor: str | None = None
+    items_view: Literal["notLoaded", "summary", "full"] = "summary"
+    sort_direction: Literal["asc", "desc"] = "desc"
+
+
+@frozen(kw_only=True)
+class ItemAnchor(Params):
+    """The place of an item in a turn. The item itself is not in the page."""
+
+    type: Literal["item"]
+    item_id: str
+
+
+@frozen(kw_only=True)
+class ItemsList(_Page):
+    cursor: str | ItemAnchor | None = None
+    sort_direction: Literal["asc", "desc"] = "asc"
+    turn_id: str | None = None

@@ -127,7 +127,7 @@ def test_items_are_read_in_both_directions(place: Workplace) -> None:
             back = items(cursor=page["backwardsCursor"], sortDirection="desc")
             assert shown(back) == ["commandExecution", "a", "one"]
             assert shown(items(turnId=ids[1])) == ["two", "c"]
-            nothing = {"data": [], "nextCursor": None, "backwardsCursor": None}
+            nothing: Message = {"data": [], "nextCursor": None, "backwardsCursor": None}
             assert items(turnId="nope") == nothing
             # From an item on, which the page does not have.
             anchor = {"type": "item", "itemId": whole["data"][1]["item"]["id"]}
