@@ -226,6 +226,23 @@ def provider_key(
         ) from None
 
 
+def pays_by_plan(
+    config: Config, provider: Provider, environment: Mapping[str, str]
+) -> bool:
+    """True if the requests to a provider go to a ChatGPT plan. Runs no program that prints a key.
+
+    Raises a `ConfigError` if `auth.json` cannot be read.
+    """
+    if provider.tokens_url is None or provider.auth is not None:
+        return False
+    try:
+        key = provider_key(config, provider, environment)
+    except ModelError:
+        # The first request raises it.
+        return False
+    return key is not None and key.is_token
+
+
 class ModelClients:
     """Makes the clients of a thread, which share their connections."""
 

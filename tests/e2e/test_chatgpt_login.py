@@ -175,3 +175,12 @@ def test_no_token_is_in_what_the_program_starts_writes_or_prints(
         if any(secret.encode() in data for secret in secrets)
     ]
     assert found == []
+
+
+def test_the_cost_of_a_plan_cannot_be_limited(place: Workplace) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home)
+        outcome = place.rerun("--max-cost", "1", "go", env=chatgpt.environment)
+        assert (outcome.code, chatgpt.requests, chatgpt.refused) == (78, [], [])
+    assert "are paid by a ChatGPT plan" in outcome.err

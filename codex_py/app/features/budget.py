@@ -20,6 +20,7 @@ from codex_py.app.features.budget_meters import (
     meters,
 )
 from codex_py.app.features.recovery import model_in_use
+from codex_py.app.model import named_provider, pays_by_plan
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of, unknown_price
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
@@ -57,7 +58,8 @@ class BudgetFeature:
     """Keeps the usage of a session and its subagents within the limits of the run.
 
     Raises:
-        ConfigError: the cost is limited, and a model that may answer has no known price.
+        ConfigError: the cost is limited, and a model that may answer has no known price, or is paid
+            by a ChatGPT plan.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
@@ -67,7 +69,7 @@ class BudgetFeature:
         self.meters = list(meters(config.budget))
         own = (config.model_provider, config.model)
         for provider, model in (own, *config.model_fallbacks):
-            self._prices(provider, model)
+            self._require_price(setup, provider, model)
         self._changed = asyncio.Event()
         """Set, and replaced by a new event, when a request has ended."""
         self.stopped: CodexError | None = None
@@ -84,10 +86,10 @@ class BudgetFeature:
     def for_child(self, setup: SessionSetup) -> "BudgetFeature":
         """Share the budget with a child.
 
-        Raises a `ConfigError` if the cost is limited, and the child's model has no known price.
+        Raises a `ConfigError` if the cost is limited, and that of the child's model is unknown.
         """
         choices = setup.options.choices or setup.config
-        self._prices(setup.config.model_provider, choices.model)
+        self._require_price(setup, setup.config.model_provider, choices.model)
         return self
 
     def __call__(self, thread: Thread) -> Extension:
@@ -215,6 +217,20 @@ class BudgetFeature:
     async def _before_stop(self, _: TurnStop) -> None:
         # A subagent may have been stopped, so that its answer is missing.
         self._check()
+
+    def _require_price(self, setup: SessionSetup, provider: str, model: str) -> None:
+        """Raise a `ConfigError` if a meter counts money, and the cost of a model cannot be counted."""
+        self._prices(provider, model)
+        # Without the network, no key is used.
+        if self.limits.max_cost is None or setup.options.transport is not None:
+            return
+        asked = named_provider(setup.config, provider, setup.environment)
+        if pays_by_plan(setup.config, asked, setup.environment):
+            raise ConfigError(
+                f"the cost cannot be limited because requests to {provider!r} are paid by a ChatGPT"
+                " plan, which has no price for each request: limit tokens with --max-tokens, or"
+                " set CODEX_API_KEY"
+            )
 
     def _prices(
         self,
