@@ -37,8 +37,8 @@ class ChildEvents:
         match event:
             case ThreadStarted(thread_id):
                 self._id = thread_id
-            case UsageReported(total=total):
-                parent.count(total - self.counted)
+            case UsageReported(total=total, plan=plan):
+                parent.count(total - self.counted, plan=plan)
                 self.counted = total
             case ItemCompleted(ErrorItem(message=message, tool=None, code=None)):
                 parent.warn(f"{child.nickname}: {message}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from codex_py.app.session import Session
+from codex_py.app.views.plan_limits import limit_rows
 from codex_py.command_line.configuration import sandbox_summary
 from codex_py.config.config import Config
 from codex_py.config.skills import Skill
@@ -11,7 +12,10 @@ from codex_py.streams.terminal import aligned
 
 
 def status_rows(session: Session) -> list[tuple[str, str]]:
-    """The settings of a session and the tokens that it used: a name and a value in each row."""
+    """The settings of a session, the tokens that it used, and the limits of its ChatGPT plan.
+
+    Each row is a name and a value.
+    """
     settings = session.settings
     usage = session.token_usage
     total = usage.total
@@ -22,6 +26,9 @@ def status_rows(session: Session) -> list[tuple[str, str]]:
     name = ""
     if session.name:
         name = f" ({session.name})"
+    plan: list[tuple[str, str]] = []
+    if usage.plan is not None:
+        plan = limit_rows(usage.plan)
     left = f"{usage.context_left_percent}% left of {settings.context_window:,}"
     return [
         ("model", f"{settings.model} {settings.reasoning_effort or ''}"),
@@ -33,6 +40,7 @@ def status_rows(session: Session) -> list[tuple[str, str]]:
         ("session", f"{session.thread_id}{name}"),
         ("tokens", tokens),
         ("context", left),
+        *plan,
     ]
 
 

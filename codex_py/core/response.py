@@ -225,9 +225,9 @@ class Response:
                 self._session.emit(ReasoningSummaryDelta(delta, part))
             case OutputItemDone(index, item):
                 self._take_item(index, item, calls)
-            case Completed(usage, end_turn):
+            case Completed(usage, end_turn, plan=plan):
                 self._is_whole = True
-                self._session.count(usage, usage)
+                self._session.count(usage, usage, plan)
                 self.follow_up = self.follow_up or end_turn is False
             case _:
                 pass

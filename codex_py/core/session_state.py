@@ -14,7 +14,7 @@ from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings
-from codex_py.protocol.stream import ModelStream, Usage
+from codex_py.protocol.stream import ModelStream, PlanUse, Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 
@@ -68,6 +68,8 @@ class SessionState:
         # The numbers in the ids of items.
         self._item_ids = count()
         self._live_ids = count()
+        self.plan: PlanUse | None = None
+        """The use of the ChatGPT plan that paid for the last tokens; None if no plan did."""
 
     @property
     def turn(self) -> TurnStart | None:
@@ -86,7 +88,7 @@ class SessionState:
         """The usage that was last reported, or that was read from the session file."""
         log = self.log
         return events.UsageReported(
-            log.last_usage, log.usage, self.settings.context_window
+            log.last_usage, log.usage, self.settings.context_window, self.plan
         )
 
     def emit(self, event: events.Event) -> None:
@@ -115,11 +117,16 @@ class SessionState:
         self,
         usage: Usage,
         last: Usage | None = None,
+        plan: PlanUse | None = None,
     ) -> None:
         """Add tokens that were used for this thread, and emit the new usage.
 
-        `last`: the tokens of the thread's last response; None if this usage is not of a response
-        in the thread.
+        Args:
+            last: the tokens of the thread's last response; None if this usage is not of a response
+                in the thread.
+            plan: the use of the ChatGPT plan that paid for the tokens; None if no plan did.
         """
+        if usage.total_tokens:
+            self.plan = plan
         self.log.count(usage, last)
         self.emit(self.token_usage)

@@ -112,8 +112,8 @@ class _Summary:
         match event:
             case OutputItemDone(_, Message(role="assistant") as item):
                 self._text = item.text or self._text
-            case Completed(usage):
-                self._session.count(usage, usage)
+            case Completed(usage, plan=plan):
+                self._session.count(usage, usage, plan)
             case _:
                 pass
 

@@ -15,6 +15,7 @@ from codex_py.filesystem.reading import read_whole
 from codex_py.model.providers import Provider, TokenCommand
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import object_field, text_field
+from codex_py.protocol.stream import PlanUse
 
 _MAX_BYTES = 1 << 20
 """The limit for `auth.json`."""
@@ -55,6 +56,10 @@ class TokenSource(Protocol):
 
     async def after_refusal(self, refused: ProviderKey) -> ProviderKey:
         """Return another token after the server has refused one. Raises as `key` does."""
+        ...
+
+    def plan_use(self, headers: Mapping[str, str]) -> PlanUse:
+        """Return what the headers of an answer say about the plan, whose tokens `key` gave."""
         ...
 
 

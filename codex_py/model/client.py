@@ -22,6 +22,7 @@ from codex_py.protocol.messages import estimated_tokens
 from codex_py.protocol.stream import (
     Completed,
     OutputItemDone,
+    PlanUse,
     Prompt,
     ResponseEvent,
     Usage,
@@ -122,7 +123,10 @@ class HttpModelClient:
         try:
             if response.status_code != 200:
                 raise await self._failures.of_response(response, key)
-            events = self._events(response, prompt)
+            plan: PlanUse | None = None
+            if self._tokens is not None:
+                plan = self._tokens.plan_use(response.headers)
+            events = self._events(response, prompt, plan)
             async with aclosing(events):
                 yield events
         except ModelError as error:
@@ -171,9 +175,12 @@ class HttpModelClient:
         await self._http.aclose()
 
     async def _events(
-        self, response: httpx.Response, prompt: Prompt
+        self, response: httpx.Response, prompt: Prompt, plan: PlanUse | None
     ) -> AsyncGenerator[ResponseEvent]:
-        """The events of an answer. The last one has token counts, if need be estimated."""
+        """The events of an answer. The last one has token counts, if need be estimated.
+
+        `plan`: the use of the plan that pays; see `Completed.plan`.
+        """
         decoder = self._wire.decoder(prompt)
         items: list[ResponseItem] = []
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
@@ -184,7 +191,7 @@ class HttpModelClient:
                 for name, data in batch:
                     for event in decoder.feed(data, name):
                         has_begun = True
-                        yield _with_usage(event, prompt, items)
+                        yield _paid(_with_usage(event, prompt, items), plan)
                     if not has_begun and data.strip() not in _WITHOUT_WORDS:
                         unread = data
                 if decoder.finished:
@@ -196,7 +203,7 @@ class HttpModelClient:
                     raise
                 raise self._failures.no_answer(error, unread, response) from None
             for event in rest:
-                yield _with_usage(event, prompt, items)
+                yield _paid(_with_usage(event, prompt, items), plan)
             await _linger(source)
         finally:
             await source.aclose()
@@ -247,6 +254,13 @@ def _with_usage(
             return replace(event, usage=possible)
         case _:
             pass
+    return event
+
+
+def _paid(event: ResponseEvent, plan: PlanUse | None) -> ResponseEvent:
+    """The event. If it ends a response that a plan has paid, it gets the use of the plan."""
+    if plan is not None and isinstance(event, Completed):
+        return replace(event, plan=plan)
     return event
 
 

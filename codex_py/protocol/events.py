@@ -15,7 +15,7 @@ from codex_py.protocol.approval import Denied
 from codex_py.protocol.event_items import ThreadItem
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
-from codex_py.protocol.stream import Usage
+from codex_py.protocol.stream import PlanUse, Usage
 
 HookStatus: TypeAlias = Literal["running", "completed", "blocked", "failed"]
 
@@ -272,6 +272,9 @@ class UsageReported(_LiveOnly):
     """The usage of the whole thread."""
     context_window: int
     """The size of the window in tokens."""
+    plan: PlanUse | None = None
+    """The use of the ChatGPT plan that paid for the tokens since the last report; None if no plan
+    did."""
 
     @property
     def context_left_percent(self) -> int:

@@ -36,7 +36,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt
 from codex_py.protocol.settings import Choices, TurnSettings
-from codex_py.protocol.stream import ModelStream, ToolChoice, Usage
+from codex_py.protocol.stream import ModelStream, PlanUse, ToolChoice, Usage
 from codex_py.protocol.tools import ToolSpec
 
 Occasion: TypeAlias = Literal["start", "resume", "compact"]
@@ -285,8 +285,11 @@ class Thread(Protocol):
 
     def past_prompts(self) -> Sequence[PastPrompt]: ...
 
-    def count(self, usage: Usage) -> None:
-        """Add the tokens that others, such as a child session, used for this thread."""
+    def count(self, usage: Usage, *, plan: PlanUse | None = None) -> None:
+        """Add the tokens that others, such as a child session, used for this thread.
+
+        `plan`: the use of the ChatGPT plan that paid for them; None if no plan did.
+        """
         ...
 
 

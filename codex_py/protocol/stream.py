@@ -167,6 +167,29 @@ class OutputItemDone:
 
 
 @frozen
+class PlanLimit:
+    """A limit of a plan, which counts what was used within a window of time."""
+
+    used_percent: float
+    window_minutes: int | None = None
+    """The length of the window; None if it is not known."""
+    resets_at: int | None = None
+    """The end of the window in seconds since 1970; None if it is not known."""
+
+
+@frozen
+class PlanUse:
+    """The plan that has paid for a response, and what is used of it."""
+
+    plan: str | None = None
+    """The name of the plan, such as `plus`; None if it is not known."""
+    primary: PlanLimit | None = None
+    """The limit with the short window; None if the answer did not tell it."""
+    secondary: PlanLimit | None = None
+    """The limit with the long window; None if the answer did not tell it."""
+
+
+@frozen
 class Completed:
     """The end of a response that is complete."""
 
@@ -176,6 +199,9 @@ class Completed:
     mistake: str | None = None
     """A clause for the model about a call that it wrote as text, and that was not run: its
     mistake."""
+    plan: PlanUse | None = None
+    """The use of the ChatGPT plan that paid for the response; None if no plan did. The client sets
+    it, and no wire."""
 
 
 ResponseEvent: TypeAlias = (

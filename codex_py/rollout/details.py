@@ -20,7 +20,7 @@ from codex_py.protocol.json_fields import (
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.lines import ThreadLines
-from codex_py.rollout.records import read_token_count
+from codex_py.rollout.records import PAID_BY_PLAN, read_token_count
 
 _DIFFED: Final = re.compile(r'^diff --git .* "?b/(.*?)"?$', re.MULTILINE)
 _LARGEST = 5
@@ -97,6 +97,8 @@ class UsageRow:
     """The text of the prompt; empty if `turn` is None."""
     model: str | None
     usage: Usage
+    paid_by_plan: bool = False
+    """True if a ChatGPT plan has paid for the tokens."""
 
 
 @frozen
@@ -129,8 +131,8 @@ class _UsageReading:
     """Gathers the usage of a session from its lines."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[int | None, str | None], UsageRow] = {}
-        """The rows by turn and model."""
+        self.rows: dict[tuple[int | None, str | None, bool], UsageRow] = {}
+        """The rows by turn, model, and whether a plan has paid."""
         self.outputs: list[LargeOutput] = []
         """The largest outputs so far, in descending order."""
         self._calls: dict[str, tuple[str, str]] = {}
@@ -150,7 +152,7 @@ class _UsageReading:
                 usages = read_token_count(payload)
                 if usages is not None:
                     total, _ = usages
-                    self._count(total)
+                    self._count(total, payload.get(PAID_BY_PLAN) is True)
             case "response_item", _:
                 self._item(payload)
             case _:
@@ -173,7 +175,7 @@ class _UsageReading:
             self.outputs.append(LargeOutput(name, arguments, size))
             self.outputs = nlargest(_LARGEST, self.outputs, key=lambda each: each.size)
 
-    def _count(self, total: Usage) -> None:
+    def _count(self, total: Usage, paid_by_plan: bool) -> None:
         """Add what was spent since the last count to the row of the turn."""
         if total.total_tokens < self._total.total_tokens:
             # Each file of a thread counts from zero.
@@ -188,10 +190,12 @@ class _UsageReading:
         if self._model is not None:
             turn = self._turn
             prompt = self._prompt
-        known = self.rows.get((turn, self._model))
+        place = (turn, self._model, paid_by_plan)
+        known = self.rows.get(place)
         if known is not None:
             spent = known.usage + spent
-        self.rows[turn, self._model] = UsageRow(turn, prompt, self._model, spent)
+        row = UsageRow(turn, prompt, self._model, spent, paid_by_plan)
+        self.rows[place] = row
 
 
 def _arguments(call: dict[str, Any]) -> str:

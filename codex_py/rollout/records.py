@@ -26,7 +26,7 @@ from codex_py.protocol.json_fields import (
 )
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.protocol.response_order import HistoryPlace
-from codex_py.protocol.stream import Usage
+from codex_py.protocol.stream import PlanLimit, PlanUse, Usage
 
 SESSIONS = "sessions"
 ARCHIVED_SESSIONS = "archived_sessions"
@@ -41,6 +41,8 @@ of this size."""
 _FILE_NAME = re.compile(
     r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl"
 )
+PAID_BY_PLAN = "paid_by_plan"
+"""The field of a `token_count` that is true if a ChatGPT plan has paid for the last tokens."""
 _USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
 
 _T = TypeVar("_T")
@@ -226,9 +228,13 @@ def token_count(
     total: Usage,
     last: Usage,
     context_window: int | None,
+    plan: PlanUse | None = None,
 ) -> dict[str, Any]:
-    """Make the payload of an `event_msg` with the tokens of the thread and of its last response."""
-    return {
+    """Make the payload of an `event_msg` with the tokens of the thread and of its last response.
+
+    `plan`: the use of the ChatGPT plan that paid for the last tokens; None if no plan did.
+    """
+    payload = {
         "type": "token_count",
         "info": {
             "total_token_usage": _usage_payload(total),
@@ -236,6 +242,24 @@ def token_count(
             "model_context_window": context_window,
         },
         "rate_limits": None,
+    }
+    if plan is None:
+        return payload
+    limits = {
+        "primary": _limit_payload(plan.primary),
+        "secondary": _limit_payload(plan.secondary),
+    }
+    # The limits have the form of Codex, which ignores the other field.
+    return {**payload, "rate_limits": limits, PAID_BY_PLAN: True}
+
+
+def _limit_payload(limit: PlanLimit | None) -> dict[str, Any] | None:
+    if limit is None:
+        return None
+    return {
+        "used_percent": limit.used_percent,
+        "window_minutes": limit.window_minutes,
+        "resets_at": limit.resets_at,
     }
 
 

@@ -349,7 +349,7 @@ class RolloutEvents:
                 self._write({"type": "task_complete", **facts})
             case events.GoalChanged(goal):
                 self._write({"type": "goal", "goal": goal})
-            case events.UsageReported(last, total, context_window):
-                self._write(token_count(total, last, context_window))
+            case events.UsageReported(last, total, context_window, plan):
+                self._write(token_count(total, last, context_window, plan))
             case _:
                 pass

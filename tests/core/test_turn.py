@@ -35,6 +35,7 @@ from codex_py.protocol.response_order import HistoryPlace
 from codex_py.protocol.stream import (
     OutputItemAdded,
     OutputTextDelta,
+    PlanUse,
     Prompt,
     ResponseEvent,
     Retry,
@@ -85,7 +86,10 @@ class FakeSession(SessionState):
         if isinstance(event, ItemCompleted):
             self.said.append(f"show {event.item.id}")
 
-    def count(self, usage: Usage, last: Usage | None = None) -> None:
+    def count(
+        self, usage: Usage, last: Usage | None = None, plan: PlanUse | None = None
+    ) -> None:
+        assert plan is None
         self.log.count(usage, last)
 
 

@@ -8,8 +8,9 @@ import json
 import pytest
 
 from codex_py.testing import ev_completed, ev_function_call, ev_message
-from tests.support.chatgpt import ACCOUNT, ChatGPT
+from tests.support.chatgpt import ACCOUNT, RESETS_AT, ChatGPT
 from tests.support.program import Workplace, run_codex_py
+from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
 
@@ -184,3 +185,43 @@ def test_the_cost_of_a_plan_cannot_be_limited(place: Workplace) -> None:
         outcome = place.rerun("--max-cost", "1", "go", env=chatgpt.environment)
         assert (outcome.code, chatgpt.requests, chatgpt.refused) == (78, [], [])
     assert "are paid by a ChatGPT plan" in outcome.err
+
+
+def test_the_cost_of_a_session_is_its_plan(place: Workplace) -> None:
+    with ChatGPT([DONE]) as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home)
+        assert place.rerun(env=chatgpt.environment).code == 0
+    (file,) = (place.home / "sessions").rglob("*.jsonl")
+    lines = [json.loads(line)["payload"] for line in file.read_text().splitlines()]
+    (count,) = [line for line in lines if line.get("type") == "token_count"]
+    # The form of the limits is that of Codex.
+    assert count["rate_limits"]["primary"] == {
+        "used_percent": 12.5,
+        "window_minutes": 300,
+        "resets_at": RESETS_AT,
+    }
+    shown = run_codex_py(["cost"], place.home, place.cwd).stdout.decode()
+    assert shown.splitlines()[1].split()[-2:] == ["plan", "go"]
+    assert "$" not in shown
+    bill = json.loads(
+        run_codex_py(["cost", "--json"], place.home, place.cwd).stdout.decode()
+    )
+    (row,) = bill["rows"]
+    assert (row["paid_by_plan"], row["cost"], bill["total"]["cost"]) == (
+        True,
+        None,
+        None,
+    )
+
+    # A key pays for what comes after.
+    with ScriptedServer([DONE]) as server:
+        address = f'openai_base_url = "http://127.0.0.1:{server.port}"\n'
+        (place.home / "config.toml").write_text(f'model = "gpt-5.5"\n{address}')
+        env = {"CODEX_API_KEY": "sk-test"}
+        assert place.rerun("resume", "--last", "more", env=env).code == 0
+    mixed = run_codex_py(["cost"], place.home, place.cwd).stdout.decode()
+    total = mixed.splitlines()[3]
+    assert total.startswith("total")
+    assert " $0." in total
+    assert total.endswith(" + plan")

@@ -14,6 +14,8 @@ _SHOWN_CHARACTERS = 40
 _PROMPT_CHARACTERS = 24
 """The characters of a prompt; usual tables then fit 80 columns."""
 _BYTES_PER_TOKEN = 4
+_PLAN = "plan"
+"""The cost of tokens that a ChatGPT plan has paid."""
 _HEADINGS = (
     "TURN",
     "INPUT",
@@ -43,29 +45,25 @@ class CostReport:
     ) -> None:
         self._usage = usage
         self._provider = provider
-        models = {row.model for row in usage.rows if row.model is not None}
+        priced = [row for row in usage.rows if not row.paid_by_plan]
+        models = {row.model for row in priced if row.model is not None}
         self._prices = {
             model: price_of(config, model, provider) for model in sorted(models)
         }
         self._rows = [(row, self._cost(row)) for row in usage.rows]
         self._tokens = sum((row.usage for row in usage.rows), Usage())
-        known = [cost for _, cost in self._rows if cost is not None]
-        if len(known) == len(self._rows):
+        # A ChatGPT plan has paid for a part of the tokens.
+        self._has_plan = len(priced) < len(usage.rows)
+        costs = [self._cost(row) for row in priced]
+        known = [cost for cost in costs if cost is not None]
+        self._dollars = None
+        if len(known) == len(costs) and (costs or not self._has_plan):
             self._dollars = sum(known)
-        else:
-            self._dollars = None
 
     def lines(self) -> list[str]:
         """Return the table, and a hint if a price is unknown. Safe for a terminal."""
-        rows = [
-            (
-                self._label(row),
-                *_cells(row.usage, cost),
-                _short(row.prompt, _PROMPT_CHARACTERS),
-            )
-            for row, cost in self._rows
-        ]
-        total = ("total", *_cells(self._tokens, self._dollars), "")
+        rows = [self._shown_row(row, cost) for row, cost in self._rows]
+        total = ("total", *_cells(self._tokens, self._shown_total()), "")
         lines = aligned([_HEADINGS, *rows, total], right=_NUMBER_COLUMNS)
         if self._usage.outputs:
             head = ("BYTES", "TOKENS", "TOOL", "LARGEST OUTPUTS")
@@ -88,7 +86,11 @@ class CostReport:
         return [line.rstrip() for line in lines]
 
     def data(self) -> dict[str, Any]:
-        """Return the report for `--json`. Costs are in dollars, null if a price is unknown."""
+        """Return the report for `--json`.
+
+        Costs are in dollars, null if a price is unknown or a ChatGPT plan has paid. The total has
+        the cost of the tokens that no plan has paid.
+        """
         outputs = self._usage.outputs
         return {
             "rows": [{**asdict(row), "cost": cost} for row, cost in self._rows],
@@ -99,6 +101,13 @@ class CostReport:
             ],
         }
 
+    def _shown_row(self, row: UsageRow, cost: float | None) -> tuple[str, ...]:
+        shown = _shown(cost)
+        if row.paid_by_plan:
+            shown = _PLAN
+        prompt = _short(row.prompt, _PROMPT_CHARACTERS)
+        return (self._label(row), *_cells(row.usage, shown), prompt)
+
     def _label(self, row: UsageRow) -> str:
         label = "-" if row.turn is None else str(row.turn)
         if len(self._prices) > 1:
@@ -107,12 +116,23 @@ class CostReport:
 
     def _cost(self, row: UsageRow) -> float | None:
         price = self._prices.get(row.model or "")
-        if price is None:
+        if price is None or row.paid_by_plan:
             return None
         return price.of(row.usage)
 
+    def _shown_total(self) -> str:
+        if not self._has_plan:
+            return _shown(self._dollars)
+        if all(row.paid_by_plan for row, _ in self._rows):
+            return _PLAN
+        return f"{_shown(self._dollars)} + {_PLAN}"
 
-def _cells(usage: Usage, cost: float | None) -> tuple[str, ...]:
+
+def _shown(cost: float | None) -> str:
+    return "-" if cost is None else f"${cost:.4f}"
+
+
+def _cells(usage: Usage, cost: str) -> tuple[str, ...]:
     share = _share(usage)
     return (
         f"{usage.input_tokens:,}",
@@ -120,7 +140,7 @@ def _cells(usage: Usage, cost: float | None) -> tuple[str, ...]:
         "" if share is None else f"{share:.0%}",
         f"{usage.output_tokens:,}",
         f"{usage.reasoning_output_tokens:,}",
-        "-" if cost is None else f"${cost:.4f}",
+        cost,
     )
 
 

@@ -198,8 +198,8 @@ class ApprovalReviewer:
                 match event:
                     case OutputItemDone(item=Message() as said):
                         text += said.text or ""
-                    case Completed(usage):
-                        self._thread.count(usage)
+                    case Completed(usage, plan=plan):
+                        self._thread.count(usage, plan=plan)
                     case _:
                         pass
         return text

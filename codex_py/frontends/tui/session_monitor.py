@@ -12,6 +12,7 @@ from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.prices import price_of
 from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
+from codex_py.app.views.plan_limits import limit_items
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, SessionError
 from codex_py.frontends.tui.agents import AgentNews, working_rows
@@ -106,6 +107,7 @@ class SessionMonitor:
                 self._ui.composer.restore([self._ui.outbox.steered.pop(0)])
             case events.UsageReported():
                 status.known |= _usage_items(event)
+                status.known |= limit_items(event.plan)
                 self._count_turn(event.total)
             case events.ItemStarted(event_items.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
@@ -171,6 +173,8 @@ class SessionMonitor:
         session = self._session()
         model = "" if session is None else session.settings.model
         tokens = f"{_short(usage.total_tokens)} tokens"
+        if session is not None and session.token_usage.plan is not None:
+            return f"{tokens}, plan"
         price = None
         with suppress(ConfigError):
             price = price_of(config, model, config.model_provider)

@@ -17,9 +17,11 @@ from typing import Final, TypeAlias
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError, cause
 from codex_py.model.auth import ProviderKey, holds_tokens, stored_fields, token_key
 from codex_py.model.chatgpt.issuer import REUSED, SIGN_IN_AGAIN, Issuer, LoginOver
+from codex_py.model.chatgpt.limits import plan_use
 from codex_py.model.chatgpt.login_file import LoginFile
 from codex_py.model.chatgpt.tokens import NAMES, Tokens, tokens_in, with_tokens
 from codex_py.protocol.json_fields import JsonObject, text_field
+from codex_py.protocol.stream import PlanUse
 
 _OTHER_PROGRAM_S: Final = 2.0
 """The wait for a program that does not know the lock, and has used our refresh token, to write."""
@@ -83,6 +85,14 @@ class PlanLogin:
         """
         tokens = await _in_thread(partial(self._other_than, refused.value))
         return self._key_of(tokens)
+
+    def plan_use(self, headers: Mapping[str, str]) -> PlanUse:
+        """Return what the headers of an answer say about the plan. See `TokenSource`."""
+        tokens = self._tokens
+        plan = None
+        if tokens is not None:
+            plan = tokens.plan
+        return plan_use(plan, headers)
 
     def _key_of(self, tokens: Tokens) -> ProviderKey:
         return token_key(tokens.access_token, self._file.path, tokens.account_id)

@@ -10,9 +10,11 @@ from typing import Final
 from codex_py.errors import ExitCode, ModelError
 from codex_py.model.auth import ProviderKey, TokenSource
 from codex_py.model.chatgpt.issuer import Issuer
+from codex_py.model.chatgpt.limits import plan_use
 from codex_py.model.chatgpt.plan_login import PlanLogin
 from codex_py.model.chatgpt.tokens import Tokens, claims, workspace_ids
 from codex_py.protocol.json_fields import text_field
+from codex_py.protocol.stream import PlanUse
 
 _PERSONAL: Final = "at-"
 """The beginning of a personal access token, which says nothing about its account."""
@@ -54,6 +56,9 @@ class _OfWorkspaces:
     async def after_refusal(self, refused: ProviderKey) -> ProviderKey:
         return self._checked(await self._source.after_refusal(refused))
 
+    def plan_use(self, headers: Mapping[str, str]) -> PlanUse:
+        return self._source.plan_use(headers)
+
     def _checked(self, key: ProviderKey) -> ProviderKey:
         if key.account_id in self._workspaces:
             return key
@@ -86,6 +91,9 @@ class AccessToken:
 
     async def after_refusal(self, refused: ProviderKey) -> ProviderKey:
         raise _refused(refused)
+
+    def plan_use(self, headers: Mapping[str, str]) -> PlanUse:
+        return plan_use(Tokens(self._key.value).plan, headers)
 
     async def _account_id(self) -> str | None:
         token = self._key.value

@@ -207,7 +207,8 @@ async def _cost(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     total = session.token_usage.total
     model = session.settings.model
-    usage = SessionUsage((UsageRow(None, "", model, total),))
+    has_plan = session.token_usage.plan is not None
+    usage = SessionUsage((UsageRow(None, "", model, total, has_plan),))
     if session.session_file is not None:
         usage = await asyncio.to_thread(read_session_usage, session.session_file)
     report = CostReport(usage, context.config, session.settings.provider)
