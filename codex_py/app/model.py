@@ -57,8 +57,6 @@ _TOKEN_SOURCE: Final = "codex_py.model.chatgpt.sources:token_source"
 """The function that makes the source of tokens of a ChatGPT plan. Most sessions send a key."""
 _INSTALLED_WIRE: Final = "codex_py.app.guarded_wire:installed_wire"
 """The function that makes the wire of an installed package. Most sessions use one of the program."""
-_OWN_NAME: Final = "codex_py"
-"""The name of this program for ChatGPT, whichever program Codex would be."""
 
 
 def configured_provider(
@@ -243,6 +241,17 @@ def pays_by_plan(
     return key is not None and key.is_token
 
 
+def token_source(
+    config: Config,
+    key: ProviderKey,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+) -> TokenSource:
+    """Make what gives the tokens in place of a key. Loads the code of logins."""
+    workspaces = config.settings.forced_chatgpt_workspace_id
+    return load(_TOKEN_SOURCE)(key, environment, warn, workspaces)
+
+
 class ModelClients:
     """Makes the clients of a thread, which share their connections."""
 
@@ -293,15 +302,12 @@ class ModelClients:
                 key = provider_key(setup.config, provider, setup.environment)
             except ModelError as error:
                 return UnavailableClient(error)
-        region = setup.config.requirements.keys.enforce_residency
-        if region is not None:
-            provider = _in_region(provider, region)
+        provider = in_region(setup.config, provider)
         maker = Maker(provider.id, self._first_provider)
         headers = self._headers()
         tokens: TokenSource | None = None
         if key is not None and key.is_token:
             provider = provider.for_tokens()
-            # OpenAI wants other programs than Codex to say their own name.
             headers |= own_names()
             tokens = self._token_source(key)
         return HttpModelClient(
@@ -328,13 +334,9 @@ class ModelClients:
         workspaces = setup.config.settings.forced_chatgpt_workspace_id
         name = (key.source, workspaces)
         if name not in logins:
-            source: TokenSource = load(_TOKEN_SOURCE)(
-                key,
-                setup.environment,
-                setup.warn,
-                workspaces,
+            logins[name] = token_source(
+                setup.config, key, setup.environment, setup.warn
             )
-            logins[name] = source
         return logins[name]
 
     async def aclose(self) -> None:
@@ -386,11 +388,22 @@ def _names(originator: str) -> dict[str, str]:
     }
 
 
-def _in_region(provider: Provider, region: str) -> Provider:
-    """The provider with the header that keeps the data of requests in a region.
+def own_names() -> dict[str, str]:
+    """Return the headers that name this program to ChatGPT, whichever program Codex would be.
+
+    OpenAI wants other programs than Codex to say their own name.
+    """
+    return _names("codex_py")
+
+
+def in_region(config: Config, provider: Provider) -> Provider:
+    """Return the provider with the header that keeps the data of requests in the demanded region.
 
     The header's name is Codex's. No header of the provider replaces it.
     """
+    region = config.requirements.keys.enforce_residency
+    if region is None:
+        return provider
     name = "x-openai-internal-codex-residency"
     fixed = _without_header(provider.http_headers, name)
     return replace(

@@ -5,7 +5,7 @@ Part of the composition root.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from codex_py.app.features.plan_mode import planning_choices
 from codex_py.app.model import misspelt_provider
@@ -42,6 +42,8 @@ _UNKNOWN_MODEL = (
 _MISSPELT: Final = 0.9
 """The similarity at which a name is taken for a misspelt known one: `gpt5.5`, but no name with
 another number."""
+PlanModels: TypeAlias = Sequence[ModelInfo] | None
+"""The models of a ChatGPT plan; None if there is no such list."""
 _COMPACT_AT_PERCENT = 90
 """The percentage of the model's window, as in Codex. A configured limit applies only if it is
 lower."""
@@ -50,10 +52,15 @@ lower."""
 def selectable_models(
     config: Config,
     environment: Mapping[str, str],
+    plan: PlanModels = None,
 ) -> list[str]:
     """Return the models that the user can choose, the configured one first.
 
     Models of other providers with a key are named `provider/model`.
+
+    Args:
+        plan: the models of the ChatGPT plan that pays for the configured provider, which are
+            listed in place of those that the program knows; None: there is no such list.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
@@ -67,7 +74,9 @@ def selectable_models(
         variable = key_variable(model.provider, config.model_providers)
         if environment.get(variable or ""):
             others.append(f"{model.provider}/{model.slug}")
-    if config.model_provider == "openai" or not own:
+    if plan is not None:
+        own = [model.slug for model in plan]
+    elif config.model_provider == "openai" or not own:
         own = _openai_models(config)
     return list(dict.fromkeys([config.model, *own, *others]))
 
@@ -117,13 +126,15 @@ class ModelChoice:
         return f"{listed}."
 
 
-def model_choice(config: Config, model: str) -> ModelChoice:
-    """Describe a model.
+def model_choice(config: Config, model: str, plan: PlanModels = None) -> ModelChoice:
+    """Describe a model. Raises the errors of `selectable_models`.
 
-    `model`: one of `selectable_models`, or any other. Raises the errors of `selectable_models`.
+    Args:
+        model: one of `selectable_models`, or any other.
+        plan: see `selectable_models`.
     """
     provider, name = provider_and_model(config, model)
-    info = model_info(name, config.settings.model_catalog_json)
+    info = _model_info(config, name, plan)
     known = known_model(name)
     parts: list[str] = []
     if info.display_name.lower() != name.lower():
@@ -133,7 +144,8 @@ def model_choice(config: Config, model: str) -> ModelChoice:
     elif known is not None:
         parts.append(known.about)
     price = price_of(config, name, provider)
-    if price is not None:
+    is_paid_by_plan = plan is not None and provider == config.model_provider
+    if price is not None and not is_paid_by_plan:
         parts.append(f"${price.input:g} in, ${price.output:g} out per M")
     window = config.model_context_window
     if not window and info.known:
@@ -159,14 +171,21 @@ def provider_and_model(config: Config, name: str) -> tuple[str, str]:
 
 
 def described_models(
-    config: Config, environment: Mapping[str, str]
+    config: Config,
+    environment: Mapping[str, str],
+    plan: PlanModels = None,
 ) -> list[dict[str, Any]]:
     """Return the `selectable_models` in the form of Codex's catalogue; see `in_form_of_codex`."""
-    names = selectable_models(config, environment)
-    return [
-        in_form_of_codex(model_info(name, config.settings.model_catalog_json))
-        for name in names
-    ]
+    names = selectable_models(config, environment, plan)
+    return [in_form_of_codex(_model_info(config, name, plan)) for name in names]
+
+
+def _model_info(config: Config, name: str, plan: PlanModels) -> ModelInfo:
+    """The facts about a model: those that the plan lists, or those that the program knows."""
+    for model in plan or ():
+        if model.slug == name:
+            return model
+    return model_info(name, config.settings.model_catalog_json)
 
 
 def model_of_provider(config: Config, model: str) -> str:

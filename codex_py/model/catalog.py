@@ -9,15 +9,17 @@ own.
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import read_whole
 from codex_py.model.known_models import known_model
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import JsonObject, as_object
 
 _MAX_BYTES = 16 * 1024 * 1024
 
@@ -148,6 +150,25 @@ def catalog_models(path: Path | None = None) -> Sequence[ModelInfo]:
     if path is None:
         return _bundled()
     return _read(path)
+
+
+def listed_by_server(answer: JsonObject) -> Sequence[ModelInfo]:
+    """Return the models that a server lists in the format of Codex, and that users can choose.
+
+    Damaged entries are left out.
+    """
+    listed: Any = answer.get("models")
+    if not isinstance(listed, list):
+        return []
+    found: list[ModelInfo] = []
+    for entry in map(as_object, cast("list[Any]", listed)):
+        is_hidden = entry.get("visibility", "list") != "list"
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
+            info = _entry({**entry})
+            efforts: Any = info.efforts
+            if not is_hidden and all(isinstance(each, str) for each in efforts):
+                found.append(info)
+    return found
 
 
 @cache

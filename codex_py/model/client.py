@@ -94,7 +94,7 @@ class HttpModelClient:
         self._url = _url(provider, wire)
         self._tokens = tokens
         self._make_headers = partial(
-            _headers,
+            request_headers,
             provider,
             headers={**wire.headers, **headers},
             environment=environment,
@@ -277,13 +277,13 @@ def _url(provider: Provider, wire: Wire) -> httpx.URL:
     return url
 
 
-def _headers(
+def request_headers(
     provider: Provider,
     key: ProviderKey | None,
     headers: Mapping[str, str],
     environment: Mapping[str, str],
 ) -> Sequence[tuple[bytes, bytes]]:
-    """The headers of every request; the provider's own count most.
+    """Return the headers of every request to a provider. The provider's own override `headers`.
 
     Raises a `ConfigError` if one cannot be sent.
     """

@@ -153,6 +153,8 @@ class ChatGPT(ScriptedServer):
         left_out: names of tokens that the answer to a renewal leaves out.
         used_up: a 429 for every request to the model.
         usage: the answer about the usage of a plan.
+        listings: the number of lists of models that were given.
+        plan_models: the entries of these lists.
         on_renewal: called within each renewal that succeeds, before it is answered.
     """
 
@@ -170,6 +172,8 @@ class ChatGPT(ScriptedServer):
         self.renewal_status = 200
         self.usage: object = USAGE
         self.on_renewal: Callable[[], object] = lambda: None
+        self.listings = 0
+        self.plan_models: list[Any] = [{"slug": "gpt-5.5"}]
         self.polls = 0
         self.device_is_known = True
         self.authorizations: list[dict[str, str]] = []
@@ -423,7 +427,8 @@ class ChatGPT(ScriptedServer):
         self._check_request(request)
         if not _first_values(urlsplit(request.path).query).get("client_version"):
             raise _Refused(400, {"detail": "client_version is missing"})
-        return _json({"models": [{"slug": "gpt-5.5"}]}, headers=_LIMITS)
+        self.listings += 1
+        return _json({"models": self.plan_models}, headers=_LIMITS)
 
     def _tell_usage(self, request: testing.RecordedRequest) -> RenderedReply:
         self._check_request(request)

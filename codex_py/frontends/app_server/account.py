@@ -8,6 +8,7 @@ from uuid import UUID
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.app.logout import remove_login
 from codex_py.app.plan_account import PlanAccount, account_key
+from codex_py.app.plan_models import plan_models
 from codex_py.app.settings import described_models
 from codex_py.app.stored_login import checked_key, store_key
 from codex_py.frontends.app_server import params
@@ -114,7 +115,9 @@ class AccountMethods(MethodGroup):
     async def models(self, asked: params.ModelList) -> Fields:
         """List a page of the models that can be chosen."""
         config = self.server.configuration()
-        models = described_models(config, self.server.environment)
+        environment = self.server.environment
+        plan = await plan_models(config, environment)
+        models = described_models(config, environment, plan)
         start = int(asked.cursor)
         end = start + asked.limit
         page = [_model(entry, config.model) for entry in models[start:end]]

@@ -7,8 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from codex_py.app.permissions import Permissions, allowed_permissions
+from codex_py.app.plan_models import plan_models
 from codex_py.app.session_tools import SessionTools
-from codex_py.app.settings import ModelChoice, model_choice, selectable_models
+from codex_py.app.settings import (
+    ModelChoice,
+    PlanModels,
+    model_choice,
+    selectable_models,
+)
 from codex_py.app.views.command_script import script_of
 from codex_py.app.views.cost import CostReport
 from codex_py.command_line.session_report import (
@@ -56,14 +62,15 @@ _FULL_ACCESS: Fragments = [
 
 async def _model(context: CommandContext, argument: str) -> None:
     """Change the model and its effort. The user is asked for those that `argument` lacks."""
-    names = selectable_models(context.config, context.ui.environment)
+    plan = await plan_models(context.config, context.ui.environment)
+    names = selectable_models(context.config, context.ui.environment, plan)
     model, effort, *_ = [*argument.split(), "", ""]
     if not model:
-        picked = await _picked_model(context, names)
+        picked = await _picked_model(context, names, plan)
         if picked is None:
             return
         model = picked
-    chosen = model_choice(context.config, model)
+    chosen = model_choice(context.config, model, plan)
     warning = ""
     if effort:
         warning = chosen.check_effort(effort)
@@ -81,7 +88,9 @@ async def _model(context: CommandContext, argument: str) -> None:
     context.tell_change(f"Model: {printable(model)} {effort}".rstrip())
 
 
-async def _picked_model(context: CommandContext, names: Sequence[str]) -> str | None:
+async def _picked_model(
+    context: CommandContext, names: Sequence[str], plan: PlanModels
+) -> str | None:
     """Let the user pick one of the models; None if they cancel."""
     session = await context.conversation.opened()
     current = session.settings.model
@@ -89,7 +98,7 @@ async def _picked_model(context: CommandContext, names: Sequence[str]) -> str | 
     rows: list[MenuOption[str]] = []
     selected = 0
     for n, name in enumerate(names):
-        note = printable(model_choice(context.config, name).about)
+        note = printable(model_choice(context.config, name, plan).about)
         if name == current:
             note = f"(now) {note}"
             selected = n
