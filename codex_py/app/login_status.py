@@ -31,6 +31,38 @@ class LoginStatus:
     """True if requests can be sent with the login."""
 
 
+@frozen
+class PlanFacts:
+    """What a token says about the ChatGPT plan that it belongs to."""
+
+    plan: str
+    """The name of the plan, such as `plus`; empty if the token does not say. Not safe for a
+    terminal."""
+    expires_at: float | None
+    """The end of the token in seconds since 1970; None if it does not say."""
+    has_expired: bool
+    is_renewed: bool
+    """True if the program renews the token with a request that needs it."""
+
+
+def plan_facts(key: ProviderKey) -> PlanFacts:
+    """Return what a token of ChatGPT says. Asks nobody.
+
+    Raises:
+        ConfigError: `auth.json` cannot be read.
+    """
+    tokens: Tokens | None = None
+    if key.login_file is not None:
+        tokens = tokens_in(stored_fields(key.login_file))
+    tokens = tokens or Tokens(key.value)
+    return PlanFacts(
+        tokens.plan or "",
+        tokens.expires_at,
+        tokens.has_expired,
+        is_renewed=bool(tokens.refresh_token),
+    )
+
+
 def login_status(config: Config, environment: Mapping[str, str]) -> LoginStatus:
     """Return the login that requests to OpenAI use, and what is known about it.
 

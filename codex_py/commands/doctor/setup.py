@@ -3,11 +3,14 @@ sessions."""
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from codex_py.app.installed import used_extensions
-from codex_py.app.model import configured_provider, provider_key
+from codex_py.app.login_status import plan_facts
+from codex_py.app.model import configured_provider, pays_by_plan, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
 from codex_py.app.user_programs import UserPrograms, user_programs
@@ -19,6 +22,7 @@ from codex_py.config.declared.section import raw
 from codex_py.config.hooks import find_hooks
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import CodexError, ConfigError, ModelError
+from codex_py.model.auth import ProviderKey
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
@@ -116,9 +120,36 @@ def _key(config: Config, environment: Mapping[str, str]) -> CheckResult:
     if key is None:
         text = f"the provider {provider.id} needs no key"
         return CheckResult("ok", text, details=details)
+    if key.is_token:
+        return _plan(key, details)
     shown = masked(key.value)
     details |= {"source": key.source, "key": shown}
     return CheckResult("ok", f"{shown} from {key.source}", details=details)
+
+
+def _plan(key: ProviderKey, details: Mapping[str, str]) -> CheckResult:
+    """The result for a login with ChatGPT, or for a token of it."""
+    facts = plan_facts(key)
+    end = "not known"
+    if facts.expires_at is not None:
+        with suppress(OverflowError, ValueError, OSError):
+            end = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts.expires_at))
+    details = {
+        **details,
+        "source": key.source,
+        "login": "ChatGPT",
+        "plan": facts.plan or "not known",
+        "token valid until": end,
+    }
+    text = f"ChatGPT plan {facts.plan}".rstrip()
+    text = f"{text}, from {key.source}"
+    if not facts.has_expired:
+        return CheckResult("ok", text, details=details)
+    if facts.is_renewed:
+        text = f"{text}; its token has expired, and the next request renews it"
+        return CheckResult("ok", text, details=details)
+    remedy = "Sign in with `codex-py login`, or replace the token."
+    return CheckResult("fail", f"{text}: the token has expired", remedy, details)
 
 
 def _provider(
@@ -128,6 +159,8 @@ def _provider(
     asks: bool,
 ) -> CheckResult:
     provider = configured_provider(config, environment)
+    if pays_by_plan(config, provider, environment):
+        provider = provider.for_tokens()
     details = {
         "address": provider.shown_url,
         "wire API": provider.wire_api,

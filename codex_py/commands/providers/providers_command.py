@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from codex_py.app.model import named_provider, provider_key
+from codex_py.app.login_status import plan_facts
+from codex_py.app.model import named_provider, pays_by_plan, provider_key
 from codex_py.app.prices import price_of
 from codex_py.app.providers.findings import findings_path, remember
 from codex_py.app.providers.local_servers import listed_models
@@ -142,7 +143,12 @@ def _print_findings(
 
 def _provider_row(provider: Mapping[str, Any]) -> tuple[str, ...]:
     key = provider["key"] or "-"
-    if provider["has_key"] is True:
+    login = provider.get("login")
+    if login is not None:
+        key = f"ChatGPT {login['plan'] or 'plan'}"
+    if login is not None and login["expired"] and not login["renewed"]:
+        key += " expired"
+    elif provider["has_key"] is True:
         key += " set"
     elif provider["has_key"] is False:
         key += " not set"
@@ -184,7 +190,9 @@ def listed_providers(
     `key` is the place of the provider's key: a variable, or the kind of another place. It is None
     if the provider needs no key. `has_key` is also None then, or if only a request can tell.
     `answers` is None for servers on other machines. `problem` is one sentence about why the
-    provider cannot be used; if there is one, all fields but `id` may be None.
+    provider cannot be used; if there is one, all fields but `id` may be None. `login` is there if a
+    ChatGPT plan pays: its `kind` and `plan`, whether its token has `expired`, and whether the
+    program has it `renewed`.
     """
     names = dict.fromkeys([*BUILT_IN_PROVIDERS, *config.model_providers])
     with ThreadPoolExecutor(len(LOCAL_PROVIDERS)) as pool:
@@ -270,6 +278,7 @@ def _listed(
         facts["wire_api"] = provider.wire_api
         facts["base_url"] = provider.shown_url
         facts["key"], facts["has_key"] = _key(config, provider, environment)
+        facts |= _login(config, provider, environment)
         if name in LOCAL_PROVIDERS:
             facts["answers"] = False
             listed_models(provider, config, environment)
@@ -277,6 +286,24 @@ def _listed(
     except (ConfigError, ModelError) as error:
         facts["problem"] = str(error)
     return facts
+
+
+def _login(
+    config: Config, provider: Provider, environment: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """The facts `login` and `base_url` of a provider that a ChatGPT plan pays; empty for others."""
+    if not pays_by_plan(config, provider, environment):
+        return {}
+    key = provider_key(config, provider, environment)
+    assert key is not None
+    found = plan_facts(key)
+    login = {
+        "kind": "chatgpt",
+        "plan": found.plan or None,
+        "expired": found.has_expired,
+        "renewed": found.is_renewed,
+    }
+    return {"login": login, "base_url": provider.for_tokens().shown_url}
 
 
 def _key(
