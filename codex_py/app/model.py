@@ -373,11 +373,6 @@ class ModelClients:
         return self._http
 
 
-def own_names() -> dict[str, str]:
-    """Return the headers that name this program for ChatGPT."""
-    return _names(_OWN_NAME)
-
-
 def _names(originator: str) -> dict[str, str]:
     """The headers that name the program."""
     system = os.uname()
