@@ -22,6 +22,9 @@ from codex_py.command_line.serving import run_server
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import AccountMethods
+from codex_py.frontends.app_server.background_terminals import (
+    BackgroundTerminalMethods,
+)
 from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
 from codex_py.frontends.app_server.history_pages import HistoryPageMethods
@@ -49,6 +52,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     HistoryPageMethods,
     TurnMethods,
     GoalMethods,
+    BackgroundTerminalMethods,
     AccountMethods,
     FileMethods,
 )

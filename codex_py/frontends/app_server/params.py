@@ -14,6 +14,7 @@ from codex_py.protocol.annotations import CamelCase, Plain
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.checked import Mistake, read
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.settings import Mode
 
 _WITHOUT_EFFECT: Final = {
     "personality",
@@ -271,19 +272,65 @@ UserInput: TypeAlias = TextInput | ImageInput | NamedInput
 
 
 @frozen(kw_only=True)
-class TurnStart(_Settings):
+class ModeSettings:
+    """The settings of a mode, whose names have underscores in the protocol."""
+
+    model: str | None = None
+    reasoning_effort: str | None = None
+
+
+@frozen(kw_only=True)
+class CollaborationMode(Params):
+    mode: Mode
+    settings: ModeSettings = field(default_factory=ModeSettings)
+
+
+@frozen(kw_only=True)
+class ThreadSettings(_Settings):
+    """The settings of a thread that may change with each turn."""
+
     thread_id: str
-    input: list[UserInput]
     effort: str | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
-    output_schema: Any = None
     sandbox_policy: FixedSandbox | WorkspaceSandbox | None = None
+    collaboration_mode: CollaborationMode | None = None
 
     def table(self) -> dict[str, Any]:
         settings = _Settings.table(self)
         if self.sandbox_policy is not None:
             settings |= self.sandbox_policy.table()
+        if self.collaboration_mode is not None:
+            # As in Codex, those of the mode win.
+            own = self.collaboration_mode.settings
+            if own.model is not None:
+                settings["model"] = own.model
+            if own.reasoning_effort is not None:
+                settings["model_reasoning_effort"] = own.reasoning_effort
         return settings
+
+    @property
+    def mode(self) -> Mode | None:
+        """The mode of the next turns; None for that of the turn before."""
+        if self.collaboration_mode is None:
+            return None
+        return self.collaboration_mode.mode
+
+
+@frozen(kw_only=True)
+class TurnStart(ThreadSettings):
+    input: list[UserInput]
+    output_schema: Any = None
+
+
+@frozen(kw_only=True)
+class BackgroundTerminals(OneThread):
+    cursor: _Cursor = "0"
+    limit: _Count = 25
+
+
+@frozen(kw_only=True)
+class BackgroundTerminal(OneThread):
+    process_id: str
 
 
 @frozen(kw_only=True)

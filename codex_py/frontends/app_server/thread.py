@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.json_rpc import JsonRpc
 from codex_py.app.options import SessionOptions
 from codex_py.app.served_thread import ServedThread
@@ -14,6 +15,7 @@ from codex_py.config.config import Config
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
+from codex_py.protocol.settings import Mode
 
 _Table: TypeAlias = Mapping[str, Any]
 """Settings as in `config.toml`."""
@@ -36,6 +38,7 @@ class AppThread(ServedThread):
     Attributes:
         config: the configuration of the session; it is set when the session is opened first.
         table: the settings that the client asked for.
+        mode: the mode that the client asked for.
         status: the thread's status, in the format of Codex.
         feed: the running turn, from its first event to its last; None if no turn runs.
     """
@@ -66,6 +69,7 @@ class AppThread(ServedThread):
         self.elicitor = questions
         self.config: Config
         self.table: dict[str, Any] = dict(table)
+        self.mode: Mode = "default"
         self.status: Mapping[str, Any] = {"type": "idle"}
         self.feed: TurnFeed | None = None
 
@@ -92,19 +96,39 @@ class AppThread(ServedThread):
             return None
         return config
 
-    async def set(self, cwd: str | None, table: _Table) -> None:
+    async def set(
+        self, cwd: str | None, table: _Table, mode: Mode | None = None
+    ) -> None:
         """Change settings for the next turns.
+
+        Args:
+            mode: None for the mode of the turn before.
 
         Raises:
             CodexError: the settings are not possible. Nothing has changed.
         """
         config = self.changed_by(cwd, table)
-        if config is None:
-            return
-        together = {**self.table, **table}
+        if config is not None:
+            await self._use(config, {**self.table, **table})
+        if mode is not None:
+            self.mode = mode
+        choices = self.session.settings.choices
+        if choices.mode != self.mode:
+            self.session.change(replace(choices, mode=self.mode))
+
+    def restore_mode(self) -> None:
+        """Take the mode from the history of the session, which another program may have had."""
+        plan_mode = self.session.feature(PlanMode)
+        if plan_mode is not None and plan_mode.told == "plan":
+            self.mode = "plan"
+            choices = self.session.settings.choices
+            self.session.change(replace(choices, mode=self.mode))
+
+    async def _use(self, config: Config, together: dict[str, Any]) -> None:
+        """Use a configuration, and the settings of the client that it has."""
         if _fixed_settings(config) == _fixed_settings(self.config):
             choices = configured_choices(config, self.options.add_dirs)
-            self.session.change(choices)
+            self.session.change(replace(choices, mode=self.mode))
             self.config = config
             self.table = together
         else:

@@ -17,19 +17,46 @@ _SANDBOXES: Final = {
 
 async def opened_answer(thread: AppThread, *, with_turns: bool) -> Fields:
     """Make the answer to a request that opens a thread. `with_turns`: the thread has its turns."""
-    settings = thread.session.settings
-    config = thread.config
+    told = settings_data(thread)
     return {
         "thread": await thread_data(thread, with_turns=with_turns),
+        "model": told["model"],
+        "modelProvider": told["modelProvider"],
+        "serviceTier": told["serviceTier"],
+        "cwd": told["cwd"],
+        "instructionSources": [],
+        "approvalPolicy": told["approvalPolicy"],
+        "approvalsReviewer": told["approvalsReviewer"],
+        "sandbox": told["sandboxPolicy"],
+        "reasoningEffort": told["effort"],
+        "collaborationMode": told["collaborationMode"],
+    }
+
+
+def settings_data(thread: AppThread) -> Fields:
+    """Describe the settings that the user chose, whatever the mode makes of them."""
+    settings = thread.session.settings
+    choices = settings.choices
+    config = thread.config
+    mode: Fields = {
+        "mode": choices.mode,
+        "settings": {
+            "model": settings.model,
+            "reasoning_effort": choices.reasoning_effort,
+            "developer_instructions": None,
+        },
+    }
+    return {
+        "cwd": str(config.cwd),
+        "approvalPolicy": approval_data(choices.approval_policy),
+        "approvalsReviewer": _reviewer(config.settings.approvals_reviewer),
+        "sandboxPolicy": _sandbox_data(choices.sandbox_policy),
         "model": settings.model,
         "modelProvider": config.model_provider,
         "serviceTier": settings.service_tier,
-        "cwd": str(config.cwd),
-        "instructionSources": [],
-        "approvalPolicy": approval_data(settings.approval_policy),
-        "approvalsReviewer": _reviewer(config.settings.approvals_reviewer),
-        "sandbox": _sandbox_data(settings.sandbox_policy),
-        "reasoningEffort": settings.reasoning_effort,
+        "effort": choices.reasoning_effort,
+        "summary": choices.reasoning_summary,
+        "collaborationMode": mode,
     }
 
 

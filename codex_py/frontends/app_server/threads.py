@@ -159,7 +159,9 @@ class ThreadMethods(MethodGroup):
             if model:
                 table["model"] = model
         cwd = asked.cwd or read_meta(path).cwd
-        return await self.threads.open(options, cwd, table, asked.texts)
+        thread = await self.threads.open(options, cwd, table, asked.texts)
+        thread.restore_mode()
+        return thread
 
     async def _tell_usage(
         self, thread: AppThread, path: Path, turns: Sequence[Fields]

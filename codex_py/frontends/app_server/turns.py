@@ -10,11 +10,13 @@ from codex_py.frontends.app_server.items import Fields, turn_data
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.server import Server
+from codex_py.frontends.app_server.thread import AppThread
+from codex_py.frontends.app_server.thread_answers import settings_data
 from codex_py.protocol.event_items import UserMessage
 
 
 class TurnMethods(MethodGroup):
-    """Answers `turn/…`, and `thread/compact/start`, which is a turn as well."""
+    """Answers `turn/…`, the settings of later turns, and compaction, which is a turn as well."""
 
     def __init__(self, server: Server, threads: OpenThreads) -> None:
         super().__init__(server, threads)
@@ -31,15 +33,11 @@ class TurnMethods(MethodGroup):
             table = asked.table()
             running = thread.feed
             if running is not None:
-                if thread.changed_by(asked.cwd, table) is not None:
-                    reason = (
-                        "the settings of a thread cannot change while it runs a turn"
-                    )
-                    raise RpcError(INVALID_REQUEST, reason)
+                _refuse_changes(thread, asked)
                 if thread.session.steer(text, images=images):
                     return {"turn": turn_data(running.turn_id, "inProgress")}
             await thread.ended()
-            await thread.set(asked.cwd, table)
+            await thread.set(asked.cwd, table, asked.mode)
             names = tuple(map(str, images))
             shown = UserMessage(id="prompt", text=text, images=names)
             turn = partial(
@@ -66,9 +64,31 @@ class TurnMethods(MethodGroup):
         asyncio.get_running_loop().call_soon(thread.cancel)
         return {}
 
+    @serves("thread/settings/update", params.ThreadSettings)
+    async def set(self, asked: params.ThreadSettings) -> Fields:
+        """Change the settings of the turns to come."""
+        async with self.threads.locked(asked.thread_id) as thread:
+            if thread.is_working:
+                _refuse_changes(thread, asked)
+            await thread.set(asked.cwd, asked.table(), asked.mode)
+            told = {
+                "threadId": asked.thread_id,
+                "threadSettings": settings_data(thread),
+            }
+        self.server.later("thread/settings/updated", told)
+        return {}
+
     @serves("thread/compact/start", params.OneThread)
     async def compact(self, asked: params.OneThread) -> Fields:
         async with self.threads.locked(asked.thread_id) as thread:
             await thread.ended()
             await thread.start(thread.session.compact, None)
         return {}
+
+
+def _refuse_changes(thread: AppThread, asked: params.ThreadSettings) -> None:
+    """Raise an `RpcError` if the settings differ from those of the running turn."""
+    is_other_mode = asked.mode not in {None, thread.mode}
+    if is_other_mode or thread.changed_by(asked.cwd, asked.table()) is not None:
+        reason = "the settings of a thread cannot change while it runs a turn"
+        raise RpcError(INVALID_REQUEST, reason)

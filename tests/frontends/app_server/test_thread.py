@@ -1,13 +1,20 @@
 """The settings of a turn, where they need the session to be opened anew: the first turn too takes all of them.
+And what codex-acp needs besides: the mode of a thread, and its commands in the background.
 
-Tests `frontends/app_server/thread.py`.
+Tests `frontends/app_server/thread.py` and `frontends/app_server/background_terminals.py`.
 """
 
 from typing import Any
 
 import pytest
 
-from codex_py.testing import ev_completed, ev_created, ev_message
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.app_server import AppServer, Message
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
@@ -21,6 +28,8 @@ SETTINGS: Message = {
     "summary": "none",
     "sandboxPolicy": {"type": "workspaceWrite", "networkAccess": True},
 }
+
+SHORT = {"yield_time_ms": 250}
 
 
 def says(text: str) -> list[Any]:
@@ -109,3 +118,82 @@ def test_a_folder_that_is_not_there_changes_nothing(place: Workplace) -> None:
             assert server.ended(thread)["status"] == "completed"
             resumed = server.ask("thread/resume", {"threadId": thread})
     assert resumed["cwd"] == str(place.cwd)
+
+
+def plan(mode: str) -> Message:
+    # As codex-acp asks for it.
+    settings = {
+        "model": "gpt-5.4",
+        "reasoning_effort": "low",
+        "developer_instructions": None,
+    }
+    return {"mode": mode, "settings": settings}
+
+
+def test_a_thread_can_be_put_into_plan_mode_and_keeps_it_when_it_is_resumed(
+    place: Workplace,
+) -> None:
+    with ScriptedServer([says("one"), says("two"), says("three")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread(sandbox="workspace-write")
+            asked = {"threadId": thread, "collaborationMode": plan("plan")}
+            assert server.ask("thread/settings/update", asked) == {}
+            told = server.told("thread/settings/updated")["threadSettings"]
+            # The mode alone makes it read-only.
+            assert told["sandboxPolicy"]["type"] == "workspaceWrite"
+            assert told["collaborationMode"] == plan("plan")
+            server.turn(thread, approvalPolicy="never")
+            server.ended(thread)
+        with AppServer(place.home, place.cwd) as server:
+            resumed = server.ask("thread/resume", {"threadId": thread})
+            assert resumed["collaborationMode"]["mode"] == "plan"
+            server.turn(thread)
+            server.ended(thread)
+            asked = {"threadId": thread, "collaborationMode": plan("default")}
+            server.ask("thread/settings/update", asked)
+            server.turn(thread)
+            server.ended(thread)
+    modes = [
+        [text for text in texts(request) if "<collaboration_mode>" in text]
+        for request in model.requests
+    ]
+    assert [len(told) for told in modes] == [1, 1, 2]
+    assert "read-only" in "".join(texts(model.requests[0]))
+    assert model.requests[0].fields["model"] == "gpt-5.4"
+    assert model.requests[0].fields["reasoning"]["effort"] == "low"
+
+
+def test_settings_do_not_change_while_a_turn_runs(place: Workplace) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *says("one")[1:]]]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            server.turn(thread)
+            asked = {"threadId": thread, "collaborationMode": plan("plan")}
+            error = server.refused("thread/settings/update", asked)
+            assert "while it runs a turn" in error["message"]
+            pause.until.set()
+            server.ended(thread)
+
+
+def test_no_command_runs_on_behind_its_turn(place: Workplace) -> None:
+    runs = ev_function_call("c", "exec_command", {"cmd": "sleep 60", **SHORT})
+    script = [[ev_created(), *runs, ev_completed()], says("one")]
+    with ScriptedServer(script) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            server.turn(thread)
+            server.ended(thread)
+            (item,) = server.items("commandExecution", thread)
+            assert item["status"] == "failed"
+            # As codex-acp does before it closes a thread.
+            one = {"threadId": thread}
+            answer = server.ask("thread/backgroundTerminals/list", one)
+            assert answer == {"data": [], "nextCursor": None}
+            none = {**one, "processId": "1"}
+            answer = server.ask("thread/backgroundTerminals/terminate", none)
+            assert answer == {"terminated": False}
+            assert server.ask("thread/backgroundTerminals/clean", one) == {}
