@@ -325,7 +325,7 @@ class TurnStart(ThreadSettings):
 @frozen(kw_only=True)
 class BackgroundTerminals(OneThread):
     cursor: _Cursor = "0"
-    limit: _Count = 25
+    limit: Count = 25
 
 
 @frozen(kw_only=True)
