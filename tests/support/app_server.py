@@ -1,20 +1,28 @@
-"""A client of `codex-py app-server`: it writes lines, and reads lines under a deadline."""
+"""A client of `codex-py app-server`: it writes lines, and reads lines under a deadline.
+
+Where `CODEX_BINARY` names the released Codex, every message of the server must fit its schemas.
+"""
 
 import json
 import os
 import queue
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.support.codex import CODEX
 from tests.support.codex_process import start_codex_py
+from tests.support.codex_protocol import check_answer, check_message
 from tests.support.program import environment
 
 _DEADLINE_S = 60.0
+_CHECKED = 50
+"""The number of messages of each method that are compared with the schemas. A test may send millions."""
 Message = dict[str, Any]
 
 
@@ -45,6 +53,8 @@ class AppServer:
         self.reads.set()
         self._came: queue.Queue[Message | None] = queue.Queue()
         self._last = 0
+        self._asked: dict[int, str] = {}
+        """The methods of requests by their ids."""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -60,7 +70,9 @@ class AppServer:
         self, kind: object, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         code = self.leave()
-        assert error is not None or code == 0, code
+        if error is None:
+            assert code == 0, code
+            self._check_messages()
 
     def leave(self) -> int:
         """Close the pipe to the server, and wait for its end. Returns the exit code."""
@@ -78,6 +90,19 @@ class AppServer:
             assert self.program.stderr.read() == b""
         return code
 
+    def _check_messages(self) -> None:
+        """Compare what the server has sent with the schemas of Codex."""
+        if CODEX is None:
+            return
+        counts: Counter[str] = Counter()
+        for message in self.seen:
+            method = message.get("method")
+            counts[str(method)] += 1
+            if method is not None and counts[method] <= _CHECKED:
+                check_message(message)
+            if "result" in message:
+                check_answer(self._asked[message["id"]], message["result"])
+
     def write(self, message: Message | bytes) -> None:
         assert self.program.stdin is not None
         data = message if isinstance(message, bytes) else json.dumps(message).encode()
@@ -87,6 +112,7 @@ class AppServer:
     def send(self, method: str, params: Any = None) -> int:
         """Send a request without waiting. Returns its id."""
         self._last += 1
+        self._asked[self._last] = method
         self.write({"id": self._last, "method": method, "params": params})
         return self._last
 

@@ -272,10 +272,13 @@ def _thread(
         "name": name,
         "preview": " ".join(prompt.split())[:_PREVIEW_CHARACTERS],
         "ephemeral": path is None,
+        # There are no projects here, to which Codex adds threads of its own programs.
+        "projectId": None,
         "modelProvider": meta.model_provider or "",
         "model": model,
         "createdAt": created_s,
         "updatedAt": updated_s,
+        "recencyAt": updated_s,
         "status": {"type": "notLoaded"},
         "path": path and str(path),
         "cwd": meta.cwd,

@@ -88,7 +88,7 @@ class Questions:
         _, turn = self._turn()
         item_id = turn.new_id() if turn else ""
         shown = [_question(each) for each in questions]
-        params = {"itemId": item_id, "questions": shown}
+        params = {"itemId": item_id, "isBlocking": True, "questions": shown}
         answer = await self._ask("item/tool/requestUserInput", params)
         content: Fields = {}
         for name, given in as_object(answer.get("answers")).items():
