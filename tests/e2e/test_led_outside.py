@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from codex_py.app.file_index import FileIndex
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.programs import programs_outside
 from codex_py.testing import ev_completed, ev_message
 from tests.support.git import git

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from prompt_toolkit.input import Input
 
+from codex_py.app.file_index import FileIndex
 from codex_py.app.user_programs import user_programs
 from codex_py.config.declared.tui import Tui
 from codex_py.config.skills import Skill
@@ -21,7 +22,6 @@ from codex_py.frontends.tui.compose.completion import (
     file_source,
     skill_source,
 )
-from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.first_frame import BEGINNING
 from codex_py.frontends.tui.fitting import Fragments

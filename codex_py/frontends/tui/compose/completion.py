@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.app.file_index import FileIndex
 from codex_py.config.skills import Skill
-from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.fitting import Fragments, bar, fit
 from codex_py.frontends.tui.menu import MOST_ROWS, moved, sign_of, window
 from codex_py.streams.terminal import printable

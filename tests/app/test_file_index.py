@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from codex_py.app.file_index import FileIndex
 from codex_py.frontends.tui.compose.completion import quoted
-from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.programs import programs_outside
 
 
