@@ -29,6 +29,12 @@ _MAX_WALKED: Final = 100_000
 _WALK_S: Final = 3.0
 """Limits on the files and the time of a list without git."""
 _MAX_QUERY: Final = 64
+_RANK_SCORE: Final = 10_000
+"""More than the length of any path."""
+_AT_START: Final = 4
+_IN_NAME: Final = 3
+_IN_PATH: Final = 2
+_BY_LETTERS: Final = 1
 _SKIPPED: Final = frozenset({b"node_modules", b"__pycache__"})
 _KERNEL_FOLDERS: Final = frozenset({b"/proc", b"/sys", b"/dev"})
 _DIACRITICS: Final = re.compile(
@@ -60,6 +66,9 @@ class FileIndex:
 
     Listing and searching run in threads. Paths are relative to `cwd`, with slashes. With `use_git`
     they are the files that git would track, else all files that are not hidden.
+
+    Args:
+        whole: the folders of the files are found too, and without git also what is hidden.
     """
 
     def __init__(
@@ -69,11 +78,13 @@ class FileIndex:
         environment: Mapping[str, str],
         *,
         use_git: bool,
+        whole: bool = False,
     ) -> None:
         self._cwd = cwd
         self._programs = programs
         self._environment = environment
         self._use_git = use_git
+        self._whole = whole
         # Not the loop's own threads: the end of the program waits for their work.
         self._thread = ThreadPoolExecutor(1, "file names")
         self._blocks: list[_Block] = []
@@ -119,7 +130,9 @@ class FileIndex:
     def _names(self) -> list[_Block]:
         names = self._tracked()
         if not names:
-            names = b"\0".join(_walked(self._cwd))
+            names = b"\0".join(_walked(self._cwd, whole=self._whole))
+        if self._whole:
+            names = _with_folders(names)
         return list(_blocks(names))
 
     def _tracked(self) -> bytes | None:
@@ -167,8 +180,22 @@ def _folded(text: str) -> str:
     return _DIACRITICS.sub("", normalize("NFD", text)).lower()
 
 
-def _walked(top: Path) -> Iterator[bytes]:
-    """Yield the files below a folder, level by level, except hidden ones. Paths are relative to it."""
+def _with_folders(names: bytes) -> bytes:
+    """Add the folders of the files. Names are between NULs."""
+    folders: set[bytes] = set()
+    for name in names.split(b"\0"):
+        folder = name.rpartition(b"/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    return b"\0".join((names.strip(b"\0"), *sorted(folders)))
+
+
+def _walked(top: Path, *, whole: bool = False) -> Iterator[bytes]:
+    """Yield the files below a folder, level by level. Paths are relative to it.
+
+    Hidden files and those of packages are left out, or, for a `whole` index, only those of git.
+    """
     deadline = time.monotonic() + _WALK_S
     root = os.fsencode(top)
     count = 0
@@ -178,13 +205,17 @@ def _walked(top: Path) -> Iterator[bytes]:
         try:
             with os.scandir(os.path.join(root, folder)) as entries:  # noqa: PTH118 - bytes
                 for entry in entries:
-                    if entry.name.startswith(b".") or entry.path in _KERNEL_FOLDERS:
+                    if whole:
+                        is_skipped = entry.name == b".git"
+                    else:
+                        is_skipped = entry.name.startswith(b".")
+                    if is_skipped or entry.path in _KERNEL_FOLDERS:
                         continue
                     path = os.path.join(folder, entry.name)  # noqa: PTH118 - bytes
                     if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         yield path
-                    elif entry.name not in _SKIPPED:
+                    elif whole or entry.name not in _SKIPPED:
                         folders.append(path)
         except OSError:
             continue
@@ -212,6 +243,65 @@ def _beside(
                 found.append(path)
     # A name that is not UTF-8 cannot be written into a prompt.
     return sorted(path for path in found if path.isprintable())[:limit]
+
+
+class Match(NamedTuple):
+    """How well a path fits a query."""
+
+    score: int
+    """More is better. Paths in this order are in that of `FileIndex.search`, apart from ties."""
+    indices: Sequence[int]
+    """The characters of the path that the query names, in order."""
+
+
+def match(query: str, path: str) -> Match:
+    """Say how well a path that `FileIndex.search` has found fits the query."""
+    characters: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(path):
+        folded = _folded(character)
+        characters += folded
+        places += [place] * len(folded)
+    text = "".join(characters)
+    words = _folded(query)[:_MAX_QUERY].split()
+    rank, found = _places(words, text)
+    indices = sorted({places[place] for place in found})
+    return Match(max(0, rank * _RANK_SCORE - len(path)), indices)
+
+
+def _places(words: Sequence[str], text: str) -> tuple[int, Sequence[int]]:
+    """The rank of a folded path, more is better, and the places in it that the words name.
+
+    The ranks are those of the patterns of `_patterns`.
+    """
+    if len(words) != 1:
+        found: list[int] = []
+        for word in words:
+            start = text.find(word)
+            if start >= 0:
+                found += range(start, start + len(word))
+        return _IN_PATH, found
+    (word,) = words
+    if "/" in word:
+        name = 0
+    else:
+        name = text.rfind("/") + 1
+    if text.startswith(word, name):
+        return _AT_START, range(name, name + len(word))
+    in_name = text.find(word, name)
+    if in_name >= 0:
+        return _IN_NAME, range(in_name, in_name + len(word))
+    in_path = text.find(word)
+    if in_path >= 0:
+        return _IN_PATH, range(in_path, in_path + len(word))
+    letters: list[int] = []
+    start = 0
+    for letter in word:
+        place = text.find(letter, start)
+        if place >= 0:
+            letters.append(place)
+            start = place + 1
+    return _BY_LETTERS, letters
 
 
 def _ranked(

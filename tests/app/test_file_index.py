@@ -6,7 +6,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.app.file_index import FileIndex
+import pytest
+
+from codex_py.app.file_index import FileIndex, match
 from codex_py.frontends.tui.compose.completion import quoted
 from codex_py.programs import programs_outside
 
@@ -183,3 +185,44 @@ def test_paths_are_quoted_where_they_would_not_be_told_apart() -> None:
         '"a\\"b\\n\\u001b.md"',
         "\u00fc.md",
     ]
+
+
+def test_a_whole_index_finds_folders_and_hidden_files(tmp_path: Path) -> None:
+    make(tmp_path, ".hidden/main.c", "src/sub/main.py", "node_modules/main.js")
+    make(tmp_path, ".git/main")
+
+    async def ask() -> list[Sequence[str]]:
+        programs = programs_outside(tmp_path, os.environ, tmp_path)
+        index = FileIndex(tmp_path, programs, os.environ, use_git=False, whole=True)
+        return [await index.search("main", 5), await index.search("su", 5)]
+
+    found, folders = asyncio.run(ask())
+    assert set(found) == {".hidden/main.c", "src/sub/main.py", "node_modules/main.js"}
+    assert folders[:2] == ["src/sub", "src/sub/main.py"]
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "indices"),
+    [
+        ("MAIN", "src/main.py", (4, 5, 6, 7)),
+        ("ain", "src/main.py", (5, 6, 7)),
+        ("src/ma", "src/main.py", (0, 1, 2, 3, 4, 5)),
+        ("mnpy", "src/main.py", (4, 7, 9, 10)),
+        ("py src", "src/main.py", (0, 1, 2, 9, 10)),
+        ("uber", "src/übermain.py", (4, 5, 6, 7)),
+        ("u\u0308b", "src/über.py", (4, 5)),
+    ],
+)
+def test_a_match_names_the_characters_that_the_query_means(
+    query: str, path: str, indices: Sequence[int]
+) -> None:
+    assert tuple(match(query, path).indices) == indices
+
+
+def test_the_scores_of_matches_are_in_the_order_of_the_search(tmp_path: Path) -> None:
+    make(tmp_path, "main.py", "src/main.py", "domain.py", "main/a.py", "m/a/i/n.py")
+    (found,) = search(tmp_path, "main")
+    assert len(found) == 5
+    scores = [match("main", path).score for path in found]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 5

@@ -25,6 +25,7 @@ from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.background_terminals import (
     BackgroundTerminalMethods,
 )
+from codex_py.frontends.app_server.file_search import FileSearchMethods
 from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
 from codex_py.frontends.app_server.history_pages import HistoryPageMethods
@@ -55,6 +56,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     BackgroundTerminalMethods,
     AccountMethods,
     FileMethods,
+    FileSearchMethods,
 )
 """The groups of methods. Each has an instance for each client."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
-from codex_py.filesystem.denials import Denials
+from codex_py.filesystem.denials import Denials, denials_of
 from codex_py.filesystem.private import record_folders
 from codex_py.filesystem.reading import (
     NotOrdinary,
@@ -25,6 +25,8 @@ from codex_py.filesystem.reading import (
     refuse_extraordinary,
 )
 from codex_py.frontends.app_server.items import Fields
+from codex_py.frontends.app_server.open_threads import OpenThreads
+from codex_py.frontends.app_server.server import Server
 from codex_py.protocol.protected import HOME_RECORDS
 
 _MAX_READ_BYTES: Final = 32 << 20
@@ -173,24 +175,25 @@ class FileAccess:
 
     def check(self, path: Path) -> None:
         """Raise an `RpcError` if the path is denied."""
-        if self._refuses(str(path), None):
+        if self.refuses(str(path)):
             text = f"`{path}` is denied by the permissions"
             raise RpcError(INVALID_REQUEST, text)
 
-    @property
-    def _refusal(self) -> Refusal | None:
-        """None if nothing is denied, which makes opening a file quicker."""
-        if self._denials:
-            return self._refuses
-        return None
-
-    def _refuses(self, path: str, found: os.stat_result | None) -> bool:
+    def refuses(self, path: str, found: os.stat_result | None = None) -> bool:
+        """True if a path is denied. `found`: the status of the file, if it is open already."""
         if not self._denials:
             return False
         real = os.path.realpath(path)
         if any(f"{real}/".startswith(f"{record}/") for record in self._records):
             return True
         return any(denials.refuses(path, found) for denials in self._denials)
+
+    @property
+    def _refusal(self) -> Refusal | None:
+        """None if nothing is denied, which makes opening a file quicker."""
+        if self._denials:
+            return self.refuses
+        return None
 
     def _check_below(self, folder: Path) -> None:
         """Raise an `RpcError` if anything in a folder is denied."""
@@ -216,7 +219,7 @@ class FileAccess:
             try:
                 found = os.fstat(file.fileno())
                 refuse_extraordinary(found)
-                if self._refuses(str(path), found):
+                if self.refuses(str(path), found):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             except BaseException:
                 file.close()
@@ -276,6 +279,22 @@ class FileAccess:
                 self._go_on()
                 written.write(piece)
             os.fchmod(written.fileno(), stat.S_IMODE(found.st_mode))
+
+
+def client_access(server: Server, threads: OpenThreads) -> FileAccess:
+    """The files that the client may use at this moment.
+
+    What the permissions of the server's folder or of an open thread deny is refused.
+
+    Raises:
+        ConfigError: the configuration, which has the permissions, cannot be read.
+    """
+    configs = [server.configuration()]
+    configs += [thread.config for thread in threads]
+    add_dirs = server.options.add_dirs
+    rules = {config.sandbox_policy(add_dirs).files for config in configs}
+    denials = [denials_of(each) for each in rules if each.denies]
+    return FileAccess(denials, server.home)
 
 
 @contextmanager

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from codex_py.app.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
-from codex_py.filesystem.denials import Denials, denials_of
 from codex_py.frontends.app_server import file_params as params
-from codex_py.frontends.app_server.file_access import Ended, FileAccess
+from codex_py.frontends.app_server.file_access import (
+    Ended,
+    FileAccess,
+    client_access,
+)
 from codex_py.frontends.app_server.file_watches import FileWatches
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.methods import MethodGroup, serves
@@ -105,7 +108,7 @@ class FileMethods(MethodGroup):
             RpcError: the work cannot be done.
             CodexError: the configuration, which has the permissions, cannot be read.
         """
-        access = FileAccess(self._denials(), self.server.home)
+        access = client_access(self.server, self.threads)
         try:
             return await asyncio.to_thread(work, access)
         except asyncio.CancelledError:
@@ -120,14 +123,6 @@ class FileMethods(MethodGroup):
         except RecursionError as error:
             text = "the folder has too many folders in one another"
             raise RpcError(INVALID_REQUEST, text) from error
-
-    def _denials(self) -> list[Denials]:
-        """The rules of the server's folder and of all threads that deny anything."""
-        configs = [self.server.configuration()]
-        configs += [thread.config for thread in self.threads]
-        add_dirs = self.server.options.add_dirs
-        rules = {config.sandbox_policy(add_dirs).files for config in configs}
-        return [denials_of(each) for each in rules if each.denies]
 
 
 def _words(error: OSError) -> str:
