@@ -55,7 +55,14 @@ def _folder() -> Path:
     kept = tempfile.TemporaryDirectory(prefix="codex-schemas-")
     _kept.append(kept)
     subprocess.run(
-        [CODEX, "app-server", "generate-json-schema", "--out", kept.name],
+        [
+            CODEX,
+            "app-server",
+            "generate-json-schema",
+            "--experimental",
+            "--out",
+            kept.name,
+        ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=60,
