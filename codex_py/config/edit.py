@@ -15,12 +15,14 @@ from codex_py.config.files import (
     parse_toml,
     read_text,
     replace_text,
+    require_small,
 )
 from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
 from codex_py.filesystem.private import locked, make_private
 
-TomlValue: TypeAlias = "Mapping[str, Any] | str | bool | int | None"
+TomlValue: TypeAlias = "Mapping[str, Any] | list[Any] | str | bool | int | float | None"
+"""A value of TOML without dates; None: the key is not set."""
 
 _WITHOUT_VALUE = re.compile(r"\s*(?:#|\Z)")
 """Matches a line that is blank or a comment."""
@@ -48,6 +50,8 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
             text = read_text(path) or ""
             changed = change(text, path)
             if changed != text:
+                # No program could read a larger file again.
+                require_small(changed, path)
                 # The text has no byte order mark, because reading removed it.
                 replace_text(path, changed)
 
@@ -87,8 +91,12 @@ def changed_text(
         ConfigError: see `set_in_config`.
     """
     wanted = parse_toml(text, path)
-    same = [key for key in changes if lookup(wanted, key) == changes[key]]
-    changes = {key: changes[key] for key in changes if key not in same}
+    # For Python, true equals 1.
+    changes = {
+        key: value
+        for key, value in changes.items()
+        if repr(lookup(wanted, key)) != repr(value)
+    }
     if not changes:
         return text
     refusal = f"{path} cannot be changed automatically"
@@ -99,7 +107,7 @@ def changed_text(
                 raise ConfigError(f"{refusal}: `{dotted(table)}` must be a table")
         _put(wanted, key, value)
     # A table may vanish along with its last key.
-    empty_tables: dict[str, Any] = {key[0]: {} for key in changes}
+    empty_tables: dict[str, Any] = {key[0]: {} for key in changes if len(key) > 1}
     # No edit works for every spelling of TOML.
     for changed in _edits(text, changes):
         with suppress(ConfigError):
@@ -135,8 +143,11 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
     added = tomlkit.dumps(values).replace("\n", newline)
     yield _appended(text, added, newline)
     if len(changes) == 1:
-        (key,) = changes
+        ((key, value),) = changes.items()
         yield _with_sections(text, key, added, newline)
+        if value is not None:
+            line = tomlkit.dumps({key[-1]: value}).replace("\n", newline)
+            yield _with_line(text, key[:-1], line, newline)
     with suppress(tomlkit.exceptions.TOMLKitError):
         document = tomlkit.parse(text)
         for key, value in changes.items():
@@ -204,6 +215,32 @@ def _with_sections(
         while before and not before[-1].strip():
             before.pop()
     return "".join(before + after)
+
+
+def _with_line(
+    text: str,
+    table: KeyPath,
+    line: str,
+    newline: str,
+) -> str:
+    """Insert a line after the last value below the header of a table, or before the first header."""
+    sections = _sections(text)
+    for section in sections:
+        header = _header(section[0]) or ()
+        if header != table:
+            continue
+        end = len(section)
+        while end and _WITHOUT_VALUE.match(section[end - 1]):
+            end -= 1
+        if not end:
+            # The first comment may be about the whole file.
+            while end < len(section) and section[end].strip():
+                end += 1
+        if end and not section[end - 1].endswith("\n"):
+            section[end - 1] += newline
+        section.insert(end, line)
+        return "".join(map("".join, sections))
+    return line + newline + text
 
 
 def _sections(text: str) -> list[list[str]]:

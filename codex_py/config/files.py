@@ -106,6 +106,15 @@ def replace_text(
         os.fsync(file.fileno())
 
 
+def require_small(text: str, path: Path) -> None:
+    """Raise a `ConfigError` if a file with this text could not be read again."""
+    size = len(text.encode(errors="replace"))
+    if size > _MAX_BYTES:
+        raise ConfigError(
+            f"{path} cannot be written: {size:,} bytes are more than {_MAX_BYTES:,}"
+        )
+
+
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
     """Parse the text of a file. The message of a `ConfigError` has the path, line and column."""
     # Refuse long dotted keys before parsing, which takes time in proportion to the square of their

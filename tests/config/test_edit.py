@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.edit import set_in_config
 from codex_py.config.mcp import put_server, remove_server
 from codex_py.errors import ConfigError
 
@@ -132,3 +133,46 @@ def test_a_link_stays_one_and_writers_take_turns(tmp_path: Path) -> None:
     text = real.read_text(encoding="utf-8")
     assert text.startswith("# mine\n")
     assert sorted(tomllib.loads(text)["mcp_servers"]) == names
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "value", "after"),
+    [
+        ("model = 'm' # why\n", "model", "n", 'model = "n" # why\n'),
+        ("model = 'm' # why\n[tui]\n", "model", None, "[tui]\n"),
+        ("n = 1\n", "n", True, "n = true\n"),
+        ("n = true\n", "n", 1.5, "n = 1.5\n"),
+        (
+            "# mine\n\n# about tui\n[tui]\n",
+            "a",
+            1,
+            "# mine\na = 1\n\n# about tui\n[tui]\n",
+        ),
+        ("[tui]\nx = 1", "a", [], "a = []\n\n[tui]\nx = 1"),
+        ("[tui]\nx = 1", "tui.y", ["a"], '[tui]\nx = 1\ny = ["a"]\n'),
+        (
+            "[tui]\nx = 1 # x\n\n# about a\n[a]\n",
+            "tui.y",
+            2,
+            "[tui]\nx = 1 # x\ny = 2\n\n# about a\n[a]\n",
+        ),
+        ("[tui]\r\n# x\r\n[a]\r\n", "tui.y", 2, "[tui]\r\ny = 2\r\n# x\r\n[a]\r\n"),
+        ("[[a]]\nx = 1\n[b]\n", "a", [{"x": 2}], "[[a]]\nx = 2\n[b]\n"),
+        ("[a.b]\n", "a.b", {}, "[a.b]\n"),
+    ],
+)
+def test_a_key_is_set_where_its_table_is(
+    tmp_path: Path, before: str, key: str, value: Any, after: str
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(before.encode())
+    set_in_config(tmp_path, tuple(key.split(".")), value)
+    assert path.read_bytes().decode() == after
+
+
+def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("a = 1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="bytes are more than"):
+        set_in_config(tmp_path, ("b",), "x" * 4_200_000)
+    assert path.read_text("utf-8") == "a = 1\n"
