@@ -191,6 +191,8 @@ def load_config(
     ignore_user_config: bool = False,
     strict: bool = False,
     system: Path = SYSTEM_FOLDER,
+    with_project: bool = True,
+    user_text: str | None = None,
 ) -> Config:
     """Read the configuration for a session in `cwd`.
 
@@ -204,6 +206,8 @@ def load_config(
             `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`.
         strict: unknown keys are errors.
         system: the administrator's folder.
+        with_project: False leaves the files and the trust of the project out.
+        user_text: the text to read in place of the user's file.
 
     Raises:
         ConfigError: the message names the key, the file and, where known, the line; or `cwd` is not
@@ -220,6 +224,8 @@ def load_config(
         ignore_user_config=ignore_user_config,
         strict=strict,
         system=system,
+        with_project=with_project,
+        user_text=user_text,
     )
     try:
         allowed_layers, requirements = required(layers)

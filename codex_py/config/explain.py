@@ -1,7 +1,6 @@
 """Says where a setting comes from: the layer that sets it, and those that it overrides."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -15,15 +14,14 @@ from codex_py.config.check import (
     lookup,
     suggestion,
 )
-from codex_py.config.declared.kinds import Secret
 from codex_py.config.declared.names import HOOK_EVENTS
 from codex_py.config.declared.requirements import RequirementKeys
 from codex_py.config.declared.section import defaults
 from codex_py.config.declared.settings import Settings
+from codex_py.config.hidden import hidden_text
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
 from codex_py.errors import ConfigError
-from codex_py.protocol.addresses import shown_url
 
 _OTHER_HOOKS: Final = (
     "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
@@ -111,16 +109,13 @@ def _source(layer: Layer, path: KeyPath) -> str:
 
 def _shown(value: Any, path: KeyPath) -> str:
     """A value as TOML writes it, safe to print."""
-    if kind_of(path) is Secret:
-        return '"***"'
     match value:
         case bool():
             return str(value).lower()
         case str():
-            if re.match(r"\w+://", value):
-                value = shown_url(value)
+            text = hidden_text(value, path)
             # JSON leaves C1 controls as they are, and these could control the terminal.
-            return escaped(json.dumps(value, ensure_ascii=False))
+            return escaped(json.dumps(text, ensure_ascii=False))
         case list() | tuple():
             parts = cast("Sequence[Any]", value)
             return f"[{', '.join(_shown(part, path) for part in parts)}]"

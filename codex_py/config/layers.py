@@ -172,8 +172,14 @@ def read_layers(
     ignore_user_config: bool = False,
     strict: bool = False,
     system: Path = SYSTEM_FOLDER,
+    with_project: bool = True,
+    user_text: str | None = None,
 ) -> Layers:
     """Read every layer and check it.
+
+    Args:
+        with_project: False leaves the files and the trust of the project out.
+        user_text: the text to read in place of the user's file.
 
     Raises:
         ConfigError: a file cannot be used, a value is of the wrong type, the profile does not exist,
@@ -195,7 +201,7 @@ def read_layers(
     weak: list[Layer] = []
     if not ignore_user_config:
         weak += reader.file("own", home / "codex-py" / "config.toml")
-        weak += reader.file("user", home / "config.toml")
+        weak += reader.file("user", home / "config.toml", user_text)
     weak += reader.file("system", system / "config.toml")
     _refuse_old_profiles(home, (*strong, *weak), profile)
     if profile is not None:
@@ -205,10 +211,14 @@ def read_layers(
     own = merge((*strong, *weak))
     markers = own.get("project_root_markers", Settings.project_root_markers)
     root = project_root(cwd, markers)
-    trust = trust_level(own.get("projects", {}), cwd, root)
-    folders = folders_between(root, cwd)
-    trusted_files = project_trust(trust, home, folders)
-    project = _project(reader, home, folders[0], trusted_files, own)
+    trust = None
+    trusted_files: ProjectTrust = Untrusted(())
+    project: list[Layer] = []
+    if with_project:
+        trust = trust_level(own.get("projects", {}), cwd, root)
+        folders = folders_between(root, cwd)
+        trusted_files = project_trust(trust, home, folders)
+        project = _project(reader, home, folders[0], trusted_files, own)
 
     layers = [*strong, *project, *weak]
     plugins = Plugins()
@@ -259,9 +269,15 @@ class _Reader:
         self,
         name: str,
         path: Path,
+        text: str | None = None,
     ) -> list[Layer]:
-        """Read the layer of a file; an empty list if there is no such file."""
-        text = read_text(path)
+        """Read the layer of a file; an empty list if there is no such file.
+
+        Args:
+            text: the text to use in place of the file.
+        """
+        if text is None:
+            text = read_text(path)
         if text is None:
             return []
         return [self.layer(name, parse_toml(text, path), path.parent, path, text)]
