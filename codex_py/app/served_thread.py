@@ -159,6 +159,8 @@ class ServedThread(HostedSession, ABC):
         approver: decides on calls that need an approval; None: they are refused.
         elicitor: answers questions of MCP servers and of the model; None: they are declined.
         thread_id: the id of the thread; empty until its first opening.
+        is_outdated: True if the configuration has changed since the session was opened, so that the
+            session should be closed when it is idle.
         lock: held while an idle session is closed or opened again. A server may hold it for
             requests that exclude each other.
     """
@@ -174,6 +176,7 @@ class ServedThread(HostedSession, ABC):
         self.approver: Approver | None = None
         self.elicitor: Elicitor | None = None
         self.thread_id = ""
+        self.is_outdated = False
         self.lock = asyncio.Lock()
         self.environment = environment
         self._turn_ended = turn_ended
@@ -218,6 +221,7 @@ class ServedThread(HostedSession, ABC):
 
     async def open(self) -> Session:
         """Open the session. Raises the errors of `open_session` and of `configuration`."""
+        self.is_outdated = False
         opening = open_session(
             self.configuration(),
             self.options,

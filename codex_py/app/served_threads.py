@@ -41,10 +41,24 @@ class ServedThreads(Generic[_ThreadT]):
         for thread_id in ids:
             del self._by_id[thread_id]
 
+    def reopen_all(self) -> None:
+        """Close every session, so that the next turn opens it with a new configuration.
+
+        A running turn keeps its session until its end. A session that could not be opened again
+        stays.
+        """
+        for thread in self:
+            thread.is_outdated = thread.is_open
+        self.close_idle()
+
     def close_idle(self) -> None:
         """Close the sessions that were used longest ago, except for 16 of them."""
         idle = [thread for thread in self if thread.is_idle]
-        for thread in idle[:-_MAX_IDLE]:
+        closing = idle[:-_MAX_IDLE]
+        for thread in idle[-_MAX_IDLE:]:
+            if thread.is_outdated:
+                closing.append(thread)
+        for thread in closing:
             task = asyncio.create_task(self._close(thread))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

@@ -25,6 +25,7 @@ from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.background_terminals import (
     BackgroundTerminalMethods,
 )
+from codex_py.frontends.app_server.configuration import ConfigMethods
 from codex_py.frontends.app_server.file_search import FileSearchMethods
 from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
@@ -53,6 +54,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     HistoryPageMethods,
     TurnMethods,
     GoalMethods,
+    ConfigMethods,
     BackgroundTerminalMethods,
     AccountMethods,
     FileMethods,

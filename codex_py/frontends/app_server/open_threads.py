@@ -141,6 +141,10 @@ class OpenThreads:
             raise RpcError(INVALID_REQUEST, text)
         return thread
 
+    def reload(self) -> None:
+        """Let every thread read the configuration anew, before its next turn."""
+        self._threads.reopen_all()
+
     def status(self, thread_id: str) -> Mapping[str, Any]:
         """The status of any thread, in the format of Codex."""
         thread = self._threads.get(thread_id)

@@ -77,6 +77,11 @@ ParamsT = TypeVar("ParamsT", bound="Params")
 class Params(CamelCase):
     """The params of a method, or an object in them."""
 
+    @staticmethod
+    def prepared(data: Any) -> Any:
+        """Change the data of a request before it is read, for instance where null has a meaning."""
+        return data
+
 
 def read_params(kind: type[ParamsT], data: Any) -> ParamsT:
     """Read the params of a request; None stands for none at all.
@@ -86,7 +91,7 @@ def read_params(kind: type[ParamsT], data: Any) -> ParamsT:
     """
     if data is None:
         data = {}
-    found, mistakes = read(kind, data, exact=True)
+    found, mistakes = read(kind, kind.prepared(data), exact=True)
     for mistake in mistakes:
         if not _may_be_ignored(mistake):
             raise mistake.error()

@@ -8,9 +8,9 @@ from typing import Any
 
 from codex_py.app.json_rpc import JsonRpc
 from codex_py.command_line.arguments import Arguments
-from codex_py.command_line.configuration import folder_config
+from codex_py.command_line.configuration import config_sources, folder_config
 from codex_py.command_line.serving import served_options
-from codex_py.config.config import Config
+from codex_py.config.config import Config, load_config
 from codex_py.config.paths import codex_home
 from codex_py.frontends.app_server.items import Fields
 
@@ -72,6 +72,32 @@ class Server:
         async with self._answers_largely:
             await self.rpc.drained()
             yield
+
+    def configuration_of(self, cwd: str | None) -> Config:
+        """Read the configuration of a folder with its project; None: the one without a project.
+
+        Raises:
+            ConfigError: the settings cannot be used, or there is no such folder.
+        """
+        if cwd is None:
+            return self.user_configuration()
+        return self.configuration(cwd)
+
+    def user_configuration(self, user_text: str | None = None) -> Config:
+        """Read the configuration without that of a project.
+
+        Args:
+            user_text: the text to read in place of the user's file.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        return load_config(
+            **config_sources(self._arguments, self.environment),
+            strict=self._arguments.strict_config,
+            with_project=False,
+            user_text=user_text,
+        )
 
     def later(self, method: str, params: Fields) -> None:
         """Send a notification after the answer to the running request."""
