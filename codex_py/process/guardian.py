@@ -86,10 +86,7 @@ class Guardian:
                 `cwd`.
             ValueError: an argument has a NUL, or a character that the file system's encoding lacks.
         """
-        if self._child is None:
-            self._start()
-        self._count += 1
-        value = f"{self._token}.{self._count}"
+        environment, mark = self.marked(environment)
         with _default_keyboard_signals():
             process = subprocess.Popen(
                 argv,
@@ -99,12 +96,24 @@ class Guardian:
                 bufsize=0,
                 start_new_session=True,
                 cwd=cwd,
-                env={**environment, _VARIABLE: value},
+                env=environment,
                 preexec_fn=prepare,
             )
-        child = Child(process, f"{_VARIABLE}={value}\0")
+        child = Child(process, mark)
         self._tell("+", child.id)
         return child
+
+    def marked(self, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
+        """Mark the environment of a program; returns it, and the mark for `kill_marked`.
+
+        The guardian process then kills the program with this agent, even if somebody else starts
+        it, where `/proc` shows environments.
+        """
+        if self._child is None:
+            self._start()
+        self._count += 1
+        value = f"{self._token}.{self._count}"
+        return {**environment, _VARIABLE: value}, f"{_VARIABLE}={value}\0"
 
     def reaped(self, child: Child) -> bool:
         """Note that a child was reaped; False if nothing is left of its group.

@@ -7,8 +7,11 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
 from codex_py.process.child import Child, is_set_within
 from codex_py.process.grace import OutputGrace
@@ -31,33 +34,57 @@ OutputListener = Callable[[bytes], None]
 """Gets each piece of output, as it was read."""
 
 
-class Process:
+class Spawn(Protocol):
+    """Starts a command in the running loop; `ProcessSessions.spawn` does."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        tty: bool,
+        on_output: OutputListener,
+        on_finished: Callable[["Process"], None],
+    ) -> "Process":
+        """Start it. Raises `OSError` or `ValueError` if it cannot be started."""
+        ...
+
+
+class SpawnOutside(Protocol):
+    """Starts a command outside of the sandbox; `HostedCommands.spawn` does."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        title: str,
+        cwd: Path,
+        environment: Mapping[str, str],
+        tty: bool,
+        on_output: OutputListener,
+        on_finished: Callable[["Process"], None],
+    ) -> "Process":
+        """Start it. `title`: the command as people know it."""
+        ...
+
+
+class Process(ABC):
     """One command, running or finished.
 
     `finished` is set when the command has exited, was reaped, and its output was read to the end.
-    If a background process still holds the output, it is read for a moment only; see `OutputGrace`.
-    From then on, output of that process is read and dropped: a server that was started with `&`
-    must not die of a broken pipe.
     """
 
     def __init__(
         self,
-        child: Child,
-        output: int,
-        terminal: int | None,
         on_output: OutputListener | None,
         on_finished: Callable[["Process"], None],
     ) -> None:
-        """Take over a child that was started in the running loop.
-
+        """
         Args:
-            output: the first descriptor of `open_pipe` or `open_terminal`. The process closes it.
-            terminal: the second one of `open_terminal`, which the process closes too; None without
-                a terminal.
             on_output: called with each piece of output until `finished`.
             on_finished: called once, right after `finished` is set.
         """
-        self.child = child
         self.exit_code: int | None = None
         """128 + n after signal n; None until finished."""
         self.started_at = time.monotonic()
@@ -65,6 +92,8 @@ class Process:
         self.finished = asyncio.Event()
         self.on_kept: Callable[[], None] = lambda: None
         """Called when the command gets a session id and continues in the background."""
+        self.on_terminal: Callable[[str], None] = lambda _: None
+        """Called with the id of the terminal in which the user's own program shows the command."""
         self.was_let_go = False
         """True if `let_go` ended a wait."""
         self.was_killed = False
@@ -73,31 +102,44 @@ class Process:
         """Set to end the current calls of `wait`."""
         self._waiting = 0
         """The number of those calls."""
-        self._output: int | None = output
-        self._terminal = terminal
         self._on_output = on_output
         self._on_finished = on_finished
         self._untaken = HeadTailBuffer()
         self._taken = HeadTailBuffer()
-        self._unsent = bytearray()
         self._exit_code_if_killed: int | None = None
-        self._has_exited = False
-        self._is_left = False
-        """True between `leave_output` and `read_output`."""
-        self._grace: OutputGrace | None = None
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(output, self._read)
-        child.call_at_exit(self._exited)
 
     @property
+    @abstractmethod
     def has_input(self) -> bool:
         """True if `write` reaches the command; without a terminal its stdin is empty."""
-        return self._terminal is not None
 
-    @property
-    def holds_output(self) -> bool:
-        """True if some process may still write to the output, even if the command is finished."""
-        return self._output is not None
+    @abstractmethod
+    def write(self, data: bytes) -> None:
+        """Type into the terminal. Input that it does not accept at once is sent later.
+
+        Raises:
+            BufferError: the command does not read, and 1 MiB of input is waiting already.
+        """
+
+    @abstractmethod
+    def interrupt(self, times: int = 1) -> None:
+        """Interrupt the command, as Ctrl-C does. Does nothing if the command is finished."""
+
+    @abstractmethod
+    def hang_up(self) -> None:
+        """Ask the command to end, because the agent ends."""
+
+    @abstractmethod
+    def kill_now(self) -> None:
+        """Kill the command without another exit code. It may be finished."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Make a killed command finished, although it has not exited yet."""
+
+    @abstractmethod
+    def _kill(self) -> None:
+        """Kill the command and all that it started. It is not finished yet."""
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait until it is finished or let go; True if it is finished."""
@@ -134,19 +176,90 @@ class Process:
         everything.absorb(self._untaken)
         return everything
 
-    def write(self, data: bytes) -> None:
-        """Type into the terminal. Input that it does not accept at once is sent later.
+    def kill(self, *, exit_code: int | None = None) -> None:
+        """Kill the command and all that it started.
 
-        Raises:
-            BufferError: the command does not read, and 1 MiB of input is waiting already.
+        The command is finished soon after, with `exit_code` if that is given. Does nothing if it is
+        finished already.
         """
+        if not self.finished.is_set():
+            self._exit_code_if_killed = exit_code
+            self.was_killed = exit_code is None
+            self._kill()
+
+    async def stop(self, *, exit_code: int | None = None) -> None:
+        """Kill it and wait until it is finished, which it is afterwards even if this is
+        cancelled."""
+        self.kill(exit_code=exit_code)
+        try:
+            await self.wait(_KILL_WAIT_S)
+        finally:
+            self.abandon()
+
+    def _end(self, code: int) -> None:
+        """Make it finished. `code`: the exit code, unless another one was given to `kill`."""
+        if self._exit_code_if_killed is not None:
+            code = self._exit_code_if_killed
+        self.exit_code = code
+        self.duration_s = time.monotonic() - self.started_at
+        self.finished.set()
+        self._woken.set()
+        self._on_finished(self)
+
+
+class LocalProcess(Process):
+    """A command that is a process of ours.
+
+    If a background process still holds the output, it is read for a moment only; see `OutputGrace`.
+    From then on, output of that process is read and dropped: a server that was started with `&`
+    must not die of a broken pipe.
+    """
+
+    def __init__(
+        self,
+        child: Child,
+        output: int,
+        terminal: int | None,
+        on_output: OutputListener | None,
+        on_finished: Callable[[Process], None],
+    ) -> None:
+        """Take over a child that was started in the running loop.
+
+        Args:
+            output: the first descriptor of `open_pipe` or `open_terminal`. The process closes it.
+            terminal: the second one of `open_terminal`, which the process closes too; None without
+                a terminal.
+        """
+        super().__init__(on_output, on_finished)
+        self.child = child
+        self._output: int | None = output
+        self._terminal = terminal
+        self._unsent = bytearray()
+        self._has_exited = False
+        self._is_left = False
+        """True between `leave_output` and `read_output`."""
+        self._grace: OutputGrace | None = None
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(output, self._read)
+        child.call_at_exit(self._exited)
+
+    @property
+    def has_input(self) -> bool:
+        return self._terminal is not None
+
+    @property
+    def holds_output(self) -> bool:
+        """True if some process may still write to the output, even if the command is finished."""
+        return self._output is not None
+
+    def write(self, data: bytes) -> None:
         if len(self._unsent) + len(data) > _MAX_UNSENT_BYTES:
             raise BufferError
         self._unsent += data
         self._send()
 
     def interrupt(self, times: int = 1) -> None:
-        """Send SIGINT to the group, as Ctrl-C does. Does nothing if the command is finished."""
+        """Send SIGINT to the group. Does nothing if the command is finished."""
         if not self.finished.is_set():
             for _ in range(times):
                 self.child.send_signal(signal.SIGINT)
@@ -212,28 +325,11 @@ class Process:
         else:
             self.child.send_signal(signal.SIGTERM)
 
-    def kill(self, *, exit_code: int | None = None) -> None:
-        """Send SIGKILL to the command and all that it started, in any group.
-
-        The command is finished soon after, with `exit_code` if that is given. Does nothing if it is
-        finished already.
-        """
-        if not self.finished.is_set():
-            self._exit_code_if_killed = exit_code
-            self.was_killed = exit_code is None
-            self.child.kill()
-
-    async def stop(self, *, exit_code: int | None = None) -> None:
-        """Kill it and wait until it is finished, which it is afterwards even if this is
-        cancelled."""
-        self.kill(exit_code=exit_code)
-        try:
-            await self.wait(_KILL_WAIT_S)
-        finally:
-            self.abandon()
+    def kill_now(self) -> None:
+        """Send SIGKILL to the group, if any of it is left."""
+        self.child.send_signal(signal.SIGKILL)
 
     def abandon(self) -> None:
-        """Make a killed command finished, although it has not exited yet."""
         if not self.finished.is_set():
             self._finish()
 
@@ -295,13 +391,10 @@ class Process:
             code = self.child.process.wait()
         if code < 0:
             code = _SIGNAL_EXIT_BASE - code
-        if self._exit_code_if_killed is not None:
-            code = self._exit_code_if_killed
-        self.exit_code = code
-        self.duration_s = time.monotonic() - self.started_at
-        self.finished.set()
-        self._woken.set()
-        self._on_finished(self)
+        self._end(code)
+
+    def _kill(self) -> None:
+        self.child.kill()
 
     def _read_last(self) -> None:
         """Read what the pipe or terminal holds now, and drop all later output."""

@@ -4,7 +4,6 @@ the background processes of commands that have finished."""
 import asyncio
 import os
 import random
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from codex_py.process.guardian import Guardian
 from codex_py.process.process import (
+    LocalProcess,
     OutputListener,
     Process,
     attached,
@@ -47,7 +47,7 @@ class ProcessSessions:
         self._max_sessions = max_sessions
         self._guardian = Guardian()
         self._running: set[Process] = set()
-        self._left_behind: set[Process] = set()
+        self._left_behind: set[LocalProcess] = set()
         """The finished commands that may have background processes, which are in their group or
         hold their output."""
         self._sessions: dict[int, Process] = {}
@@ -76,7 +76,7 @@ class ProcessSessions:
         on_finished: Callable[[Process], None] | None = None,
         leader: Leader | None = None,
         size: tuple[int, int] = (120, 40),
-    ) -> Process:
+    ) -> LocalProcess:
         """Start a command in the running loop. Raises as `Guardian.spawn`.
 
         Args:
@@ -88,14 +88,10 @@ class ProcessSessions:
             size: the columns and rows of the terminal.
         """
 
-        def finished(process: Process) -> None:
-            self._running.discard(process)
+        def finished(_: Process) -> None:
             self._left_behind.add(process)
             self._prune_left_behind()
-            if on_finished is not None:
-                on_finished(process)
-            if not self._running:
-                self.on_last_finished()
+            self.remove(process, on_finished)
 
         terminal: int | None = None
         stdin = subprocess.DEVNULL
@@ -129,9 +125,29 @@ class ProcessSessions:
             raise
         if terminal is None:
             os.close(other_end)
-        process = Process(child, output, terminal, on_output, finished)
-        self._running.add(process)
+        process = LocalProcess(child, output, terminal, on_output, finished)
+        self.add(process)
         return process
+
+    def add(self, process: Process) -> None:
+        """Add a command that runs. It ends with the others."""
+        self._running.add(process)
+
+    def remove(
+        self,
+        process: Process,
+        on_finished: Callable[[Process], None] | None,
+    ) -> None:
+        """Remove a command that has finished, and tell `on_finished`."""
+        self._running.discard(process)
+        if on_finished is not None:
+            on_finished(process)
+        if not self._running:
+            self.on_last_finished()
+
+    def marked(self, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
+        """Mark a command that somebody else starts; see `Guardian.marked`."""
+        return self._guardian.marked(environment)
 
     def keep(self, process: Process) -> int:
         """Give the process a session id: it continues in the background.
@@ -192,12 +208,12 @@ class ProcessSessions:
         """
         self._sessions.clear()
         try:
-            for process in self._running:
+            for process in tuple(self._running):
                 process.hang_up()
             await self._all_finished(_HANG_UP_GRACE_S)
         finally:
             for process in self._running | self._left_behind:
-                process.child.send_signal(signal.SIGKILL)
+                process.kill_now()
             self._guardian.kill_all()
             try:
                 await self._all_finished(_KILL_WAIT_S)
