@@ -181,6 +181,14 @@ class CommandInBackground(_LiveOnly):
 
 
 @frozen
+class CommandInTerminal(_LiveOnly):
+    """The command runs in a terminal of the user's own program, such as an editor."""
+
+    item_id: str
+    terminal_id: str
+
+
+@frozen
 class McpToolCallProgress(_LiveOnly):
     """A progress report of the server about a call."""
 
@@ -306,6 +314,7 @@ Event: TypeAlias = (
     | ReasoningSummaryDelta
     | CommandOutputDelta
     | CommandInBackground
+    | CommandInTerminal
     | McpToolCallProgress
     | CallDenied
     | HookProgress

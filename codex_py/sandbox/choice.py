@@ -217,6 +217,10 @@ class PlatformSandbox:
         self._report = network
         self._network = None
 
+    def confines(self, policy: SandboxPolicy) -> bool:
+        """True if the policy limits commands at all. Then only `command` may start them."""
+        return not _Needs.of(policy).nothing
+
     def command(
         self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path
     ) -> Sequence[str]:

@@ -24,7 +24,7 @@ from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams, invalid_arguments
-from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.shell.orchestrator import Launch, Orchestrator
 from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.shell.snapshot import LoginShell, ShellSnapshot
@@ -188,10 +188,10 @@ class CommandRunner:
             setup = snapshot.command
             environment = context.environment | snapshot.pieces
             context = replace(context, environment=environment)
-        argv = self.orchestrator.argv(
-            call, context, sandboxed=verdict.sandboxed, setup=setup
+        launch = self.orchestrator.launch(
+            call, context, sandboxed=verdict.sandboxed, tty=tty, setup=setup
         )
-        process = self._start(call, argv, context, tty=tty)
+        process = self._start(call, launch, context, tty=tty)
         try:
             await process.wait(wait_s)
         except BaseException:
@@ -202,12 +202,12 @@ class CommandRunner:
     def _start(
         self,
         call: CommandCall,
-        spawned: Sequence[str],
+        launch: Launch,
         context: ToolContext,
         *,
         tty: bool,
     ) -> Process:
-        """Start the argv `spawned` and its thread item, which ends with the process.
+        """Start the command and its thread item, which ends with the process.
 
         Raises:
             ToolError: the process cannot be started. The item has failed.
@@ -228,9 +228,10 @@ class CommandRunner:
             )
             context.emit(events.ItemCompleted(ended))
 
+        spawn = launch.spawn or self.sessions.spawn
         try:
-            process = self.sessions.spawn(
-                spawned,
+            process = spawn(
+                launch.argv,
                 cwd=call.cwd,
                 environment=context.environment,
                 tty=tty,
@@ -249,6 +250,9 @@ class CommandRunner:
             context.emit(events.ItemCompleted(failed))
             raise failure from error
         process.on_kept = lambda: context.emit(events.CommandInBackground(item.id))
+        process.on_terminal = lambda terminal_id: context.emit(
+            events.CommandInTerminal(item.id, terminal_id)
+        )
         return process
 
 

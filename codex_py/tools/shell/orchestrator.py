@@ -10,6 +10,7 @@ blocked command.
 import signal
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +18,17 @@ from codex_py.config.environment import without_variables
 from codex_py.errors import ToolError
 from codex_py.execpolicy.decision import CommandRules
 from codex_py.execpolicy.place import CommandPlace
-from codex_py.process.process import Process
+from codex_py.execpolicy.safety import is_known_safe
+from codex_py.process.process import Process, Spawn, SpawnOutside
 from codex_py.protocol.approval import (
+    ApprovalPolicy,
     ApprovalRequest,
     ReviewDecision,
     SandboxPolicy,
+    may_ask,
 )
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.frozen import frozen
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.shell.permission import (
     Approval,
@@ -63,6 +68,15 @@ _STOPPED: Final = frozenset(
 """Exit codes of commands that something else ended: `timeout(1)`, or a signal of someone else."""
 
 
+@frozen
+class Launch:
+    """The way to start a command."""
+
+    argv: Sequence[str]
+    spawn: Spawn | None = None
+    """Starts it; None: it is a process of ours."""
+
+
 @dataclass(eq=False)
 class Orchestrator:
     """Decides and asks about all commands of a session."""
@@ -76,6 +90,13 @@ class Orchestrator:
     """The user's rules."""
     write_rule: Callable[[Sequence[str]], None] = lambda _: None
     """Saves a rule of the user for later sessions. Never raises."""
+    outside: SpawnOutside | None = None
+    """Starts the commands that no limit of the sandbox holds for; None: they are processes of ours.
+
+    It gives them no terminal to type into, so commands with a `tty` are not started by it.
+    """
+    leads_outside: bool = False
+    """True: with `outside`, commands that would run in the sandbox ask to leave it."""
 
     async def approve(self, call: CommandCall, context: ToolContext) -> Run:
         """Decide how the command runs, and ask the user if needed.
@@ -86,6 +107,8 @@ class Orchestrator:
         is_final = context.sandbox_policy.is_final
         if is_final:
             call = replace(call, escalated=False)
+        elif self._asks_to_leave(call, context):
+            call = replace(call, escalated=True)
         verdict = self._decide(call, context)
         if isinstance(verdict, Ask):
             async with context.approvals.asking:
@@ -107,39 +130,33 @@ class Orchestrator:
             return Run(verdict.sandboxed)
         return verdict
 
-    def argv(
+    def launch(
         self,
         call: CommandCall,
         context: ToolContext,
         *,
         sandboxed: bool,
+        tty: bool = False,
         setup: str | None = None,
-    ) -> Sequence[str]:
-        """The argv to start. Raises a `ToolError` if no sandbox is available.
+    ) -> Launch:
+        """Choose how to start the command. Raises a `ToolError` if no sandbox is available.
 
         Args:
+            tty: the command gets a terminal, and the model can type into it.
             setup: a script that a shell with `-lc` runs instead of the profile; None: the shell
                 reads the profile.
         """
         argv = without_variables(call.argv, self.hidden, setup or "")
         if setup is not None:
             argv[1] = "-c"
-        policy = context.sandbox_policy
-        if sandboxed:
-            return self.sandbox.command(argv, policy, call.cwd)
-        domains = None
-        if policy.domains and policy.domains.is_required:
-            domains = policy.domains
-        if not policy.files.denies and domains is None:
-            return argv
-        # Denied files and required domains hold outside of the sandbox too.
-        remaining = SandboxPolicy(
-            "danger-full-access",
-            network_access=True,
-            files=policy.files,
-            domains=domains,
-        )
-        return self.sandbox.command(argv, remaining, call.cwd)
+        limits: SandboxPolicy | None = context.sandbox_policy
+        if not sandboxed:
+            limits = _limits_outside(context.sandbox_policy)
+        if self.outside is not None and not tty and not self._confines(limits):
+            return Launch(argv, partial(self.outside, title=call.argv[-1]))
+        if limits is not None:
+            return Launch(self.sandbox.command(argv, limits, call.cwd))
+        return Launch(argv)
 
     async def may_leave(
         self, call: CommandCall, process: Process, context: ToolContext
@@ -212,6 +229,28 @@ class Orchestrator:
             self._place(call, context),
         )
 
+    def _asks_to_leave(self, call: CommandCall, context: ToolContext) -> bool:
+        """True if the command has to ask to leave the sandbox because others run outside of it.
+
+        It need not if it only reads, and it cannot if the user is not asked before it runs, or if
+        there are limits outside of the sandbox too: then it runs in the sandbox.
+        """
+        if self.outside is None or not self.leads_outside or call.tty:
+            return False
+        policy = context.approval_policy
+        asks = policy is not ApprovalPolicy.ON_FAILURE and may_ask(
+            policy, "sandbox_approval"
+        )
+        limits = context.sandbox_policy
+        if not asks or not self._confines(limits):
+            return False
+        if self._confines(_limits_outside(limits)):
+            return False
+        return not is_known_safe(call.argv, self._place(call, context))
+
+    def _confines(self, limits: SandboxPolicy | None) -> bool:
+        return limits is not None and self.sandbox.confines(limits)
+
     def _place(self, call: CommandCall, context: ToolContext) -> CommandPlace:
         policy = context.sandbox_policy
         environment = context.environment
@@ -224,6 +263,18 @@ class Orchestrator:
             temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
             shell=self.shell,
         )
+
+
+def _limits_outside(policy: SandboxPolicy) -> SandboxPolicy | None:
+    """The limits outside of the sandbox: denied files and required domains. None without any."""
+    domains = None
+    if policy.domains and policy.domains.is_required:
+        domains = policy.domains
+    if not policy.files.denies and domains is None:
+        return None
+    return SandboxPolicy(
+        "danger-full-access", network_access=True, files=policy.files, domains=domains
+    )
 
 
 def _looks_blocked(exit_code: int | None, output: str) -> bool:

@@ -1,6 +1,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,16 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
+from codex_py.protocol.domain_rules import DomainRules
 from codex_py.protocol.event_items import CommandExecution
+from codex_py.protocol.file_rules import FileRules
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand
 from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.shell.permission import CommandCall
 from codex_py.tools.shell.shell import ShellCommand
 from tests.support.tool_calls import (
     DirectSandbox,
@@ -410,3 +414,87 @@ def test_a_command_that_goes_on_is_not_run_again(tmp_path: Path) -> None:
         assert setting.asked == []
 
     with_setting(tmp_path, work, policy=ApprovalPolicy.ON_FAILURE)
+
+
+class Outside:
+    """A place outside of the sandbox that starts commands."""
+
+    def __call__(self, argv: Sequence[str], **_: Any) -> Any:
+        raise AssertionError(argv)
+
+
+WRITES = ("bash", "-c", "make all")
+WORKSPACE = SandboxPolicy("workspace-write")
+FINAL = SandboxPolicy("workspace-write", is_final=True)
+FREE = SandboxPolicy("danger-full-access", network_access=True)
+NO_QUESTIONS = GranularPolicy(sandbox_approval=False, rules=True, mcp_elicitations=True)
+DENYING = replace(FREE, files=FileRules(((Path("/secret"), "deny"),)))
+LISTED = replace(FREE, domains=DomainRules(("a.example",), is_required=True))
+
+
+@pytest.mark.parametrize(
+    ("leads", "sandbox", "policy", "call", "outcome"),
+    [
+        (False, FREE, ApprovalPolicy.NEVER, {}, "outside"),
+        (False, WORKSPACE, ApprovalPolicy.ON_REQUEST, {}, "here"),
+        (
+            False,
+            WORKSPACE,
+            ApprovalPolicy.ON_REQUEST,
+            {"escalated": True},
+            "asked, outside",
+        ),
+        (True, WORKSPACE, ApprovalPolicy.ON_REQUEST, {}, "asked, outside"),
+        (True, WORKSPACE, ApprovalPolicy.UNTRUSTED, {}, "asked, outside"),
+        (True, WORKSPACE, ApprovalPolicy.NEVER, {}, "here"),
+        (True, WORKSPACE, ApprovalPolicy.ON_FAILURE, {}, "here"),
+        (True, WORKSPACE, NO_QUESTIONS, {}, "here"),
+        (True, FINAL, ApprovalPolicy.ON_REQUEST, {}, "here"),
+        (True, FINAL, ApprovalPolicy.ON_REQUEST, {"escalated": True}, "here"),
+        (True, WORKSPACE, ApprovalPolicy.ON_REQUEST, {"tty": True}, "here"),
+        (True, WORKSPACE, ApprovalPolicy.ON_REQUEST, {"argv": ("ls",)}, "here"),
+        (True, FREE, ApprovalPolicy.ON_REQUEST, {}, "outside"),
+        (True, FREE, ApprovalPolicy.ON_REQUEST, {"tty": True}, "here"),
+        (True, DENYING, ApprovalPolicy.ON_REQUEST, {}, "here"),
+        (True, LISTED, ApprovalPolicy.ON_REQUEST, {}, "here"),
+        (
+            True,
+            replace(WORKSPACE, files=DENYING.files),
+            ApprovalPolicy.ON_REQUEST,
+            {},
+            "here",
+        ),
+    ],
+)
+def test_only_what_no_limit_holds_for_is_started_outside(
+    tmp_path: Path,
+    leads: bool,
+    sandbox: SandboxPolicy,
+    policy: ApprovalPolicy | GranularPolicy,
+    call: dict[str, Any],
+    outcome: str,
+) -> None:
+    async def main() -> str:
+        async with tool_calls(tmp_path) as calls:
+            calls.approval_policy = policy
+            calls.sandbox_policy = sandbox
+            calls.approver = ScriptedApprover(ReviewDecision.APPROVED)
+            orchestrator = Orchestrator(
+                EchoSandbox(), outside=Outside(), leads_outside=leads
+            )
+            command = replace(CommandCall(WRITES, tmp_path), **call)
+            verdict = await orchestrator.approve(command, calls.context())
+            launch = orchestrator.launch(
+                command,
+                calls.context(),
+                sandboxed=verdict.sandboxed,
+                tty=command.tty,
+            )
+            words = ["here" if launch.spawn is None else "outside"]
+            if calls.approver.asked:
+                words.insert(0, "asked")
+            if launch.spawn is not None:
+                assert launch.argv == list(command.argv)
+            return ", ".join(words)
+
+    assert asyncio.run(main()) == outcome
