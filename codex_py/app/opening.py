@@ -274,6 +274,8 @@ class Opening:
             begins_with_call=False,
             continued=None,
             text_deltas=False,
+            # The commands of a child are not shown.
+            starts_outside=None,
         )
         warnings = self._warnings.child()
         for text in config.warnings:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
@@ -24,6 +24,10 @@ from codex_py.protocol.patched_file import OpenTexts
 from codex_py.protocol.place import Place
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelClient
+
+if TYPE_CHECKING:
+    from codex_py.process.process import SpawnOutside
+    from codex_py.process.sessions import ProcessSessions
 
 McpStartupWait: TypeAlias = Callable[
     [Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]
@@ -116,6 +120,11 @@ class SessionOptions:
     even parsed."""
     open_texts: OpenTexts | None = None
     """The texts in the user's editor, which patches change instead of older ones on disk."""
+    starts_outside: "Callable[[ProcessSessions], SpawnOutside] | None" = None
+    """Gets the commands of the session, and returns what starts those that no limit of the sandbox
+    holds for, for instance in terminals of the user's editor. None: they are our own processes."""
+    leads_outside: bool = False
+    """True: with `starts_outside`, commands that would run in the sandbox ask to leave it."""
     of_extensions: Sequence[MakesFeature] = ()
     """Options of extensions, which make their features."""
     logins: dict[Any, TokenSource] = field(

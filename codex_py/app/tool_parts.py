@@ -97,12 +97,17 @@ def make_parts(
     login_shell = _login_shell(setup, session, environment, profile_sandbox)
     hidden = _hidden(setup)
     shell = user_shell(setup.environment)
+    outside = None
+    if setup.options.starts_outside is not None:
+        outside = setup.options.starts_outside(processes)
     orchestrator = Orchestrator(
         sandbox,
         hidden=hidden,
         shell=shell,
         rules=rules or CommandRules(),
         write_rule=partial(_write_rule, session, setup),
+        outside=outside,
+        leads_outside=setup.options.leads_outside,
     )
     tools = _tools(
         setup,

@@ -102,12 +102,14 @@ class HostedProcess(Process):
         """The output as the terminal had it last."""
         self._code = _UNKNOWN
         self._is_killed = False
+        name, _, value = mark.removesuffix("\0").partition("=")
         self._open = partial(
             terminals.open,
             argv,
             title=title,
             cwd=cwd,
             environment=environment,
+            marks={name: value},
             max_output_bytes=_MAX_OUTPUT_BYTES,
         )
         self._task = asyncio.create_task(self._run())

@@ -59,6 +59,7 @@ class CommandTerminals(Protocol):
         title: str,
         cwd: Path,
         environment: Mapping[str, str],
+        marks: Mapping[str, str],
         max_output_bytes: int,
     ) -> CommandTerminal:
         """Run a command in a new terminal, with exactly this environment. The wait has a deadline.
@@ -67,6 +68,8 @@ class CommandTerminals(Protocol):
 
         Args:
             title: the command as people know it.
+            marks: variables among `environment` by which the agent finds the command. A process
+                that prepares the command has them too.
             max_output_bytes: the size of the output that the terminal keeps: its end.
 
         Raises:

@@ -37,6 +37,11 @@ _METHODS: Final = {
     "elicitation/create": "CreateElicitationRequest",
     "fs/read_text_file": "ReadTextFileRequest",
     "fs/write_text_file": "WriteTextFileRequest",
+    "terminal/create": "CreateTerminalRequest",
+    "terminal/output": "TerminalOutputRequest",
+    "terminal/wait_for_exit": "WaitForTerminalExitRequest",
+    "terminal/kill": "KillTerminalRequest",
+    "terminal/release": "ReleaseTerminalRequest",
 }
 Message: TypeAlias = dict[str, Any]
 Answer: TypeAlias = Callable[[str, Message], Any]
@@ -75,6 +80,7 @@ class Editor:
     Attributes:
         updates: those of all sessions, in their order.
         asked: the requests of the agent.
+        answering: the id of the request that is being answered.
     """
 
     def __init__(self, program: subprocess.Popen[bytes], answer: Answer) -> None:
@@ -82,6 +88,7 @@ class Editor:
         self.answer = answer
         self.updates: list[Message] = []
         self.asked: list[Message] = []
+        self.answering: Any = None
         self.notices: list[Message] = []
         self._results: dict[Any, Message] = {}
         self._methods: dict[Any, str] = {}
@@ -136,6 +143,7 @@ class Editor:
             self.updates.append(message["params"]["update"])
             return message
         self.asked.append(message["params"])
+        self.answering = message["id"]
         if (answer := self.answer(method, message["params"])) is not None:
             self.write({"jsonrpc": "2.0", "id": message["id"], **answer})
         return message

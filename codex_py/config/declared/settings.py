@@ -70,6 +70,17 @@ class History(Section):
     )
 
 
+class Acp(Section):
+    """`[acp]`"""
+
+    client_terminal: Literal["never", "unsandboxed", "always"] = key(
+        "Run commands in the terminal of the editor, which has no sandbox: `never`, those that "
+        "run without a sandbox anyway, or `always` if the command is approved to leave it. "
+        "Not in a project.",
+        default="never",
+    )
+
+
 class Analytics(Section):
     """`[analytics]`"""
 
@@ -302,6 +313,7 @@ class Settings(Section):
         "Turns on the extension of an installed package, which gets the table.",
         in_project=False,
     )
+    acp: Acp = table(in_project=False)
     patch: Patch = table()
     history: History = table()
     hide_agent_reasoning: bool = key("Hide the reasoning of the model.", default=False)

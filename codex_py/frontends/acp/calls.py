@@ -43,16 +43,23 @@ def text_content(text: str) -> Fields:
     return {"type": "content", "content": shown}
 
 
+def terminal_content(terminal_id: str) -> Fields:
+    """Make the content that shows a terminal of the client."""
+    return {"type": "terminal", "terminalId": terminal_id}
+
+
 def shown_call(
     item: event_items.ThreadItem,
     cwd: Path,
     *,
     is_done: bool,
     is_known: bool,
+    terminal_id: str | None = None,
 ) -> Fields:
     """Make the fields of an item's call.
 
     Args:
+        terminal_id: the client's terminal in which the command runs; None for any other call.
         is_known: the call was shown before; the diffs of a patch that went well are not repeated.
     """
     words = item_words(item, is_done=is_done)
@@ -71,7 +78,10 @@ def shown_call(
             arguments = _arguments(item.command, item.cwd)
             fields = _call(script_of(item.command), "execute", arguments)
             if is_done:
-                fields["content"] = list(map(_text_block, passages))
+                content = list(map(_text_block, passages))
+                if terminal_id is not None:
+                    content = _in_terminal(terminal_id, item, content)
+                fields["content"] = content
                 fields["rawOutput"] = {"exit_code": item.exit_code}
         case event_items.McpToolCall():
             fields = _call(tool_name(item), kind, item.arguments)
@@ -83,6 +93,19 @@ def shown_call(
             fields = _call(_title(item) or words.line, kind, None)
             fields["content"] = list(map(_text_block, passages))
     return {**fields, "status": _status(words, is_done=is_done)}
+
+
+def _in_terminal(
+    terminal_id: str, item: event_items.CommandExecution, content: list[Fields]
+) -> list[Fields]:
+    """The content of a command that has ended in a terminal. The terminal shows the output.
+
+    If the exit code is not known, the output ends with the reason, which the terminal lacks.
+    """
+    shown = [terminal_content(terminal_id)]
+    if item.exit_code is None or item.exit_code < 0:
+        shown += content
+    return shown
 
 
 def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:

@@ -35,6 +35,8 @@ class ClientCapabilities:
     """The capabilities of a client. A value of a wrong type counts as no, as the schema says."""
 
     has_terminal: bool = False
+    """The client can show a terminal for a login."""
+    can_run_commands: bool = False
     can_read_files: bool = False
     can_write_files: bool = False
     has_notices: bool = False
@@ -51,6 +53,7 @@ class ClientCapabilities:
         elicitation = as_object(can.get("elicitation"))
         return cls(
             has_terminal=auth.get("terminal") is True,
+            can_run_commands=can.get("terminal") is True,
             can_read_files=files.get("readTextFile") is True,
             can_write_files=files.get("writeTextFile") is True,
             has_notices=isinstance(session.get("notices"), dict),

@@ -25,6 +25,7 @@ from codex_py.frontends.acp.prompts import (
     read_prompt,
 )
 from codex_py.frontends.acp.questions import ClientCapabilities, EditorQuestions
+from codex_py.frontends.acp.terminals import EditorTerminals
 from codex_py.frontends.acp.unprompted import UnpromptedSessions
 from codex_py.frontends.acp.updates import Update, Updates
 from codex_py.protocol import event_items, events
@@ -86,8 +87,17 @@ class EditorSession(ServedThread):
         )
         if client.can_read_files or client.can_write_files:
             options = replace(options, open_texts=files)
+        terminals = EditorTerminals(rpc, config)
+        where = config.settings.acp.client_terminal
+        if client.can_run_commands and where != "never":
+            options = replace(
+                options,
+                starts_outside=terminals.hosting,
+                leads_outside=where == "always",
+            )
         super().__init__(options, environment)
         self._files = files
+        self._terminals = terminals
         self.hold_notices()
         self.id = known_as
         self._rpc = rpc
@@ -114,11 +124,13 @@ class EditorSession(ServedThread):
         self.id = self.id or session.thread_id
         self._questions.session_id = self.id
         self._files.session_id = self.id
+        self._terminals.session_id = self.id
         await asyncio.to_thread(self._commands.find)
         return session
 
     async def close(self) -> None:
         await super().close()
+        await self._terminals.close()
         if self.options.new_id is not None:
             await asyncio.to_thread(self._unprompted.add, self.id)
         elif self.id:

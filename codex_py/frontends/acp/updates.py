@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from codex_py.app.views.fences import fenced
-from codex_py.frontends.acp.calls import Fields, asked_call, shown_call, text_content
+from codex_py.frontends.acp.calls import (
+    Fields,
+    asked_call,
+    shown_call,
+    terminal_content,
+    text_content,
+)
 from codex_py.frontends.acp.plan_tags import TagFilter, without_tag_lines
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalRequest
@@ -48,6 +54,8 @@ class Updates:
         """The calls that have not ended, with the tails of their output."""
         self._unsent: set[str] = set()
         """The open calls whose output has changed since it was sent."""
+        self._terminals: dict[str, str] = {}
+        """The ids of the client's terminals in which open calls run, by the ids of the calls."""
 
     def of(self, event: events.Event) -> Iterator[Update]:
         """The updates for an event. Live output is left to `output`."""
@@ -62,11 +70,6 @@ class Updates:
                 if begins:
                     delta = f"\n\n{delta}"
                 yield self._delta("agent_thought", delta)
-            case events.CommandOutputDelta(item_id, delta):
-                shown = self._open.get(self._id(item_id), "")
-                self._live(item_id, shown + delta)
-            case events.McpToolCallProgress(item_id, message):
-                self._live(item_id, message)
             case events.ItemStarted(item) | events.ItemUpdated(item):
                 yield from self.item(item, is_done=False)
             case events.ItemCompleted(item):
@@ -83,6 +86,21 @@ class Updates:
                     "used": last.total_tokens,
                     "size": window,
                 }
+            case _:
+                yield from self._of_running(event)
+
+    def _of_running(self, event: events.Event) -> Iterator[Update]:
+        """The updates for an event of a call that runs."""
+        match event:
+            case events.CommandOutputDelta(item_id, delta):
+                shown = self._open.get(self._id(item_id), "")
+                self._live(item_id, shown + delta)
+            case events.CommandInTerminal(item_id, terminal_id):
+                call_id = self._id(item_id)
+                self._terminals[call_id] = terminal_id
+                yield _progress(call_id, content=[terminal_content(terminal_id)])
+            case events.McpToolCallProgress(item_id, message):
+                self._live(item_id, message)
             case _:
                 pass
 
@@ -113,7 +131,13 @@ class Updates:
             case _:
                 call_id = self._id(item.id)
                 is_known = call_id in self._open
-                fields = shown_call(item, self._cwd, is_done=is_done, is_known=is_known)
+                fields = shown_call(
+                    item,
+                    self._cwd,
+                    is_done=is_done,
+                    is_known=is_known,
+                    terminal_id=self._terminals.get(call_id),
+                )
                 yield self._call(call_id, fields)
 
     def prompt(self, text: str, images: Iterable[Fields] = ()) -> Iterator[Update]:
@@ -200,6 +224,7 @@ class Updates:
         is_known = call_id in self._open
         if fields["status"] in {"completed", "failed"}:
             self._open.pop(call_id, None)
+            self._terminals.pop(call_id, None)
             self._unsent.discard(call_id)
         else:
             self._open.setdefault(call_id, "")
