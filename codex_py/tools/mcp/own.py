@@ -6,18 +6,17 @@ The answers are JSON text. Answers about resources have the shapes of Codex.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Annotated, Any
 
 from codex_py.errors import ToolError
+from codex_py.mcp.resources import RESOURCES, TEMPLATES, listed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
-from codex_py.mcp.tools import read_pages
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.json_fields import objects
+from codex_py.protocol.json_fields import JsonObject, objects
 from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
@@ -26,8 +25,6 @@ from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import OWN_SERVER, RunningItem, ShownAsServerCall, mcp_item
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 
-_MAX_ENTRIES = 10_000
-"""The number of entries of one server after which no further page is requested."""
 _MAX_RESULTS = 50
 """Limit on the results of a search."""
 
@@ -66,8 +63,7 @@ class ListMcpResources(_ServersTool):
 
     name = "list_mcp_resources"
     params = ListParams
-    _method = "resources/list"
-    _field = "resources"
+    _list = RESOURCES
 
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
         """List the resources. Without `server`, the servers that fail are listed as `errors`."""
@@ -92,10 +88,11 @@ class ListMcpResources(_ServersTool):
         query: dict[str, str] = {}
         if cursor is not None:
             query["cursor"] = cursor
-        page = await _request(server, self._method, query)
+        page = await _request(server, self._list.method, query)
+        entries = objects(page.get(self._list.field))
         listing: dict[str, Any] = {
             "server": server.name,
-            self._field: self._entries(server, page),
+            self._list.field: _named(server, entries),
         }
         next_cursor = page.get("nextCursor")
         if isinstance(next_cursor, str):
@@ -115,35 +112,22 @@ class ListMcpResources(_ServersTool):
                 errors[server.name] = str(result)
             else:
                 entries += result
-        listing: dict[str, Any] = {self._field: entries}
+        listing: dict[str, Any] = {self._list.field: entries}
         if errors:
             listing["errors"] = errors
         return listing
 
     async def _all_pages(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
         """The entries of all pages of a server, or the error of a request."""
-        entries: list[dict[str, Any]] = []
-
-        def add_page(page: dict[str, Any]) -> bool:
-            entries.extend(self._entries(server, page))
-            return len(entries) >= _MAX_ENTRIES
-
         try:
-            await read_pages(partial(_request, server, self._method), add_page)
-        except ToolError as error:
-            return error
-        return entries
-
-    def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
-        """The entries of a page, each with the name of its server."""
-        entries = objects(page.get(self._field))
-        return [{"server": server.name, **entry} for entry in entries]
+            return _named(server, await listed(server, self._list))
+        except RequestFailed as error:
+            return _tool_error(self._list.method, error)
 
 
 class ListMcpResourceTemplates(ListMcpResources):
     name = "list_mcp_resource_templates"
-    _method = "resources/templates/list"
-    _field = "resourceTemplates"
+    _list = TEMPLATES
 
 
 class ReadMcpResource(_ServersTool):
@@ -210,7 +194,16 @@ async def _request(
     try:
         return await server.request(method, params)
     except RequestFailed as error:
-        raise ToolError(f"{method} failed: {error}", code=error.code) from error
+        raise _tool_error(method, error) from error
+
+
+def _tool_error(method: str, error: RequestFailed) -> ToolError:
+    return ToolError(f"{method} failed: {error}", code=error.code)
+
+
+def _named(server: McpServer, entries: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """The entries, each with the name of its server."""
+    return [{"server": server.name, **entry} for entry in entries]
 
 
 def _answer(
