@@ -51,7 +51,7 @@ def session_auth(config: Config, name: str) -> MakeAuth | None:
     if store is None:
         return None
 
-    def make(on_problem: Callable[[str | None], None]):
+    def make(on_problem: Callable[[str | None, bool], None]):
         from codex_py.mcp.login import StoredLogin  # 500 ms unless the SDK is loaded
 
         advice = f"log in with `codex-py mcp login {name}`"

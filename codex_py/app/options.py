@@ -113,6 +113,8 @@ class SessionOptions:
     complete before it."""
     begins_with_call: bool = False
     """The resumed session continues with the call that waits at its end, before it sends a request."""
+    may_add_servers: bool = False
+    """The session may get MCP servers while it is open; see `McpFeature.reload`."""
     can_review: bool = False
     """The session may be asked for a review; see `Reviews`."""
     text_deltas: bool = True

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, RequestFailed
+from codex_py.protocol.mcp import (
+    Elicitation,
+    ElicitationAnswer,
+    RequestFailed,
+    ServerAbout,
+    WantedLogin,
+)
 
 _OF_SESSIONS: Final = {-32001, -32000, -32600}
 """JSON-RPC error codes that servers send for an unknown session."""
@@ -31,6 +37,7 @@ class McpSession:
     """An initialised MCP session."""
 
     software: str
+    about: ServerAbout
     protocol_version: str
     has_tools: bool
     has_resources: bool
@@ -72,6 +79,8 @@ class ServerConnection:
         it."""
         self._login_problem: str | None = None
         """The reason why the server refuses our login."""
+        self._had_login = False
+        """True if there was a login that the server refuses."""
         self._refused: int | None = None
         """The HTTP status of the latest refused request."""
         self._is_in_session = False
@@ -117,6 +126,15 @@ class ServerConnection:
             return status
         return f"{status}; {self._login_problem}"
 
+    @property
+    def wanted_login(self) -> WantedLogin | None:
+        """The login that the latest request lacked, if it was refused for that."""
+        if self._refused != HTTPStatus.UNAUTHORIZED:
+            return None
+        if self._had_login:
+            return "again"
+        return "first"
+
     def answered(self, status: int, in_session: bool) -> None:
         """Note the HTTP status of a request.
 
@@ -154,9 +172,14 @@ class ServerConnection:
             case _:
                 return False
 
-    def report_login(self, problem: str | None) -> None:
-        """Note the reason why the server refuses our login; None once it accepts the login."""
+    def report_login(self, problem: str | None, had_login: bool) -> None:
+        """Note the reason why the server refuses our login; None once it accepts the login.
+
+        Args:
+            had_login: True if there was a login that the server refuses.
+        """
         self._login_problem = problem
+        self._had_login = had_login
 
     def lose(self, reason: str | None = None) -> None:
         """Note that the connection is lost. This may be called again, with a better reason."""

@@ -110,14 +110,14 @@ class StoredLogin(httpx2.Auth):
     Args:
         how_to_log_in: advice for the user.
         on_problem: is called before each answer is returned, with the reason of an authentication
-            failure, or with None after a success.
+            failure, or with None after a success; and with True if a login was refused.
     """
 
     def __init__(
         self,
         store: LoginStore,
         how_to_log_in: str,
-        on_problem: Callable[[str | None], None],
+        on_problem: Callable[[str | None, bool], None],
     ) -> None:
         self._store = store
         self._how_to_log_in = how_to_log_in
@@ -143,9 +143,10 @@ class StoredLogin(httpx2.Auth):
                 _sign(request, self._login)
                 response = yield request
         if response.status_code == HTTPStatus.UNAUTHORIZED:
-            self._on_problem(self._problem or self._how_to_log_in)
+            had_login = self._problem is not None or self._login is not None
+            self._on_problem(self._problem or self._how_to_log_in, had_login)
         else:
-            self._on_problem(None)
+            self._on_problem(None, False)
 
     async def _renew(self, used: McpLogin | None) -> None:
         """Replace the login, unless another request has replaced `used` meanwhile."""

@@ -25,6 +25,7 @@ from codex_py.protocol.mcp import (
     McpServerStatus,
     McpToolSummary,
     RequestFailed,
+    WantedLogin,
 )
 
 _QUOTED_CHARS = 1_000
@@ -42,6 +43,9 @@ class McpServer:
 
     Args:
         warn: gets the reason if the server fails, and one warning if it prints to stdout.
+
+    Attributes:
+        changed: called when the server starts, is ready, or has failed.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class McpServer:
         self._is_closing = False
         self._may_restart = True
         self._warned: set[str] = set()
+        self._wanted_login: WantedLogin | None = None
+        self.changed: Callable[[], None] = _ignore
 
     def start(self) -> None:
         """Start the task that starts the process, loads the SDK and connects."""
@@ -80,9 +86,11 @@ class McpServer:
 
     def status(self) -> McpServerStatus:
         failure = None
+        wanted_login = None
         if self.error is not None:
             state = "failed"
             failure = self._failure
+            wanted_login = self._wanted_login
         elif self._connection is not None and self._settled.is_set():
             state = "ready"
         else:
@@ -94,6 +102,7 @@ class McpServer:
                 McpToolSummary(tool.name, tool.description) for tool in self.tools
             ),
             failure=failure,
+            wanted_login=wanted_login,
             error=self.error,
         )
 
@@ -185,6 +194,7 @@ class McpServer:
     async def _serve_once(self) -> bool:
         """Serve one connection to its end. True if the server should be restarted."""
         self._settled.clear()
+        self.changed()
         connection = ServerConnection(
             elicit=self._elicit, stray_output=self._stray_output, lost=self._lost
         )
@@ -201,6 +211,7 @@ class McpServer:
         if not restarts:
             self.error = f"MCP server `{self.name}` {end}"
             self._warn(self.error)
+            self.changed()
         return restarts
 
     async def _serve(self, connection: ServerConnection) -> str:
@@ -214,6 +225,7 @@ class McpServer:
             if connection.refusal is None:
                 return end
             self._failure = "refused"
+            self._wanted_login = connection.wanted_login
             return f"answered with {connection.refusal}"
         try:
             process = self._spawn(transport)
@@ -264,6 +276,7 @@ class McpServer:
                         software=session.software,
                         protocol_version=session.protocol_version,
                         connect_s=connected - started,
+                        about=session.about,
                     )
                     self.has_resources = session.has_resources
                     await self._list_tools(connection, session)
@@ -271,6 +284,7 @@ class McpServer:
                 connection.session = session
                 self._connection = connection
                 self._settled.set()
+                self.changed()
                 await connection.closing.wait()
             return "closed the connection"
         except Exception as error:  # noqa: BLE001
@@ -330,6 +344,10 @@ class McpServer:
         if kind not in self._warned:
             self._warned.add(kind)
             self._warn(f"MCP server `{self.name}` {text}")
+
+
+def _ignore() -> None:
+    pass
 
 
 def _spawn_problem(error: OSError | ValueError, transport: StdioTransport) -> str:

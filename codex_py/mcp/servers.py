@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from codex_py.errors import CodexError
@@ -24,6 +24,7 @@ ToolId: TypeAlias = tuple[str, str]
 """The configured name of a server, and the server's name of a tool."""
 FoundTool: TypeAlias = tuple[McpServer, ServerTool]
 """A tool, after its server."""
+Watcher: TypeAlias = Callable[[McpServerStatus], None]
 
 
 class McpServers:
@@ -33,8 +34,9 @@ class McpServers:
         by_name = sorted(servers, key=lambda server: server.name)
         self.by_name = {server.name: server for server in by_name}
         """The servers by name, sorted."""
-        self._indexed: list[tuple[ServerTool, ...]] = []
+        self._indexed: list[tuple[ServerTool, ...]] | None = None
         """The lists of tools that `_tools` and `_aliases` are made from."""
+        self._watcher: Watcher | None = None
         self._tools: Mapping[str, FoundTool] = {}
         self._aliases: Mapping[str, str] = {}
         """The names in `_tools` by a folded spelling; empty if several tools share it."""
@@ -42,6 +44,40 @@ class McpServers:
     def start(self) -> None:
         for server in self.by_name.values():
             server.start()
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell the watcher of each server now, and again whenever its state changes.
+
+        Args:
+            watcher: must neither raise nor block. It replaces the one before.
+        """
+        self._watcher = watcher
+        for server in self.by_name.values():
+            self._let_watch(server, watcher)
+            watcher(server.status())
+
+    def put(self, servers: Iterable[McpServer]) -> list[McpServer]:
+        """Replace all servers, and start those that are new. Returns those that are left out.
+
+        The watcher is told of those that stay, too. The caller closes those that are left out.
+        """
+        earlier = list(self.by_name.values())
+        by_name = sorted(servers, key=lambda server: server.name)
+        self.by_name = {server.name: server for server in by_name}
+        # Tools may be the same ones, and belong to another server.
+        self._indexed = None
+        watcher = self._watcher
+        for server in by_name:
+            if server in earlier and watcher is not None:
+                watcher(server.status())
+            elif server not in earlier:
+                if watcher is not None:
+                    self._let_watch(server, watcher)
+                server.start()
+        return [server for server in earlier if server not in by_name]
+
+    def _let_watch(self, server: McpServer, watcher: Watcher) -> None:
+        server.changed = lambda: watcher(server.status())
 
     async def settled(self) -> None:
         """Wait until each server is ready, with its latest list of tools, or has failed."""

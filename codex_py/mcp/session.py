@@ -17,10 +17,10 @@ from mcp.client.session import ClientRequestContext, ClientSession, IncomingMess
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from codex_py.mcp.connection import McpSession, OnProgress, ServerConnection
-from codex_py.protocol.mcp import Elicitation, RequestFailed
+from codex_py.protocol.mcp import Elicitation, RequestFailed, ServerAbout
 from codex_py.version import __version__
 
 _MAX_ERROR_CHARS = 10_000
@@ -54,6 +54,9 @@ async def open_session(
         software = f"{greeting.server_info.name} {greeting.server_info.version}"
         yield McpSession(
             software.strip(),
+            ServerAbout(
+                _as_sent(greeting.server_info), _as_sent(greeting.capabilities)
+            ),
             greeting.protocol_version,
             has_tools=greeting.capabilities.tools is not None,
             has_resources=greeting.capabilities.resources is not None,
@@ -89,7 +92,9 @@ async def _send(
         if connection.is_session_forgotten(error.code, text):
             connection.lose()
             raise RequestFailed(text, "SessionLost") from error
-        raise RequestFailed(f"Mcp error: {error.code}: {text}") from error
+        failure = RequestFailed(f"Mcp error: {error.code}: {text}")
+        failure.answer = (error.code, text)
+        raise failure from error
 
 
 def _client_session(
@@ -126,6 +131,11 @@ def _client_session(
             name="codex-mcp-client", title="codex-py", version=__version__
         ),
     )
+
+
+def _as_sent(model: BaseModel) -> dict[str, Any]:
+    """A part of the server's answer to `initialize`, under the names of the specification."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _is_lost(error: MCPError) -> bool:

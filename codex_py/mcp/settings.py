@@ -17,10 +17,11 @@ class StdioTransport:
     """The complete environment: nothing is inherited."""
 
 
-MakeAuth: TypeAlias = Callable[[Callable[[str | None], None]], Any]
+MakeAuth: TypeAlias = Callable[[Callable[[str | None, bool], None]], Any]
 """Creates the server's `httpx2.Auth`, which signs each request.
 
-The argument takes the reason of each authentication failure, and None once it works again.
+The argument takes the reason of each authentication failure, and None once it works again; and
+True if there was a login that the server refuses.
 """
 
 

@@ -23,6 +23,8 @@ class ServerTool:
     description: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    entry: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The entry of `tools/list`, unchecked."""
 
     @property
     def is_read_only(self) -> bool:
@@ -132,4 +134,5 @@ def _server_tool(entry: JsonObject) -> ServerTool | None:
         text_field(entry, "description"),
         object_field(entry, "inputSchema"),
         object_field(entry, "annotations"),
+        entry,
     )

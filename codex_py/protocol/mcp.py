@@ -18,6 +18,8 @@ McpFailure: TypeAlias = Literal[
 answer with an HTTP error; `unreachable`: nothing listens at its address; `protocol`: it broke the
 rules of MCP.
 """
+WantedLogin: TypeAlias = Literal["first", "again"]
+"""A login that a server demands: the first one, or another one because it refuses ours."""
 FailureCode: TypeAlias = Literal["McpError", "ConnectionLost", "SessionLost", "Timeout"]
 
 
@@ -28,11 +30,13 @@ class RequestFailed(Exception):
         code: `McpError` if the server's answer is an error or invalid; `ConnectionLost` if the
             connection ended before an answer; `SessionLost` if the server no longer knew the
             session, and so did nothing; or `Timeout`.
+        answer: the code and the message of the server's error, if it answered with one.
     """
 
     def __init__(self, message: str, code: FailureCode = "McpError") -> None:
         super().__init__(message)
         self.code: FailureCode = code
+        self.answer: tuple[int, str] | None = None
 
 
 @frozen
@@ -42,6 +46,18 @@ class McpToolSummary:
     name: str
     """The server's own name for the tool."""
     description: str
+
+
+@frozen
+class ServerAbout:
+    """A server's description of itself, as the specification names the fields.
+
+    Source: `InitializeResult` of MCP 2025-11-25.
+    """
+
+    info: Mapping[str, Any]
+    """Its `serverInfo`."""
+    capabilities: Mapping[str, Any]
 
 
 @frozen
@@ -59,7 +75,11 @@ class McpServerStatus:
     """The seconds from its start to the end of the handshake; None before that."""
     list_s: float | None = None
     """The seconds that listing its tools took."""
+    about: ServerAbout | None = None
+    """None before the handshake."""
     failure: McpFailure | None = None
+    wanted_login: WantedLogin | None = None
+    """The login that it demands, if it refused us for the want of one."""
     error: str | None = None
     """A sentence that names the server, and the end of its stderr."""
 

@@ -4,6 +4,7 @@ Part of the composition root. This and all other MCP modules are imported only i
 configured.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.app.mcp_login import session_auth
-from codex_py.app.options import SessionSetup
+from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.user_programs import user_programs
+from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
@@ -22,6 +24,7 @@ from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport
 from codex_py.process.guardian import Guardian
 from codex_py.process.piped import PipedProcess
 from codex_py.protocol.extension import Extension, Thread, ToolFinder
+from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.tool import mcp_tool_finder
@@ -42,12 +45,8 @@ class McpFeature(McpServers):
         config = setup.config
         environment = setup.environment
         self._setup = setup
-        allowed, disabled = config.requirements.held_servers(config.mcp_servers)
-        for text in disabled:
-            setup.warn(text)
-        self.configs = {
-            name: server for name, server in allowed.items() if server.enabled
-        }
+        self.configs = self._enabled(config)
+        """The settings of each server by its name. The dictionary stays the same."""
         self._programs = user_programs(config, environment, setup.options.add_dirs)
         self._guardian = Guardian()
         self._warned: set[str] = set()
@@ -56,6 +55,36 @@ class McpFeature(McpServers):
             [self._server(name, server) for name, server in self.configs.items()]
         )
         self._has_session = False
+
+    def _enabled(self, config: Config) -> dict[str, McpServerConfig]:
+        """The servers that are enabled and allowed. Warns of those that are not allowed."""
+        allowed, disabled = config.requirements.held_servers(config.mcp_servers)
+        for text in disabled:
+            self._setup.warn(text)
+        return {name: server for name, server in allowed.items() if server.enabled}
+
+    async def reload(self, config: Config) -> None:
+        """Take over the servers of a configuration, before the first `await`.
+
+        Servers whose settings are the same keep running unless they have failed. Returns when those
+        that are left out have ended; the others may still be starting.
+        """
+        self._setup = replace(self._setup, config=config)
+        configs = self._enabled(config)
+        servers: list[McpServer] = []
+        for name, wanted in configs.items():
+            server = self.by_name.get(name)
+            if (
+                server is None
+                or server.error is not None
+                or self.configs[name] != wanted
+            ):
+                server = self._server(name, wanted)
+            servers.append(server)
+        self.configs.clear()
+        self.configs.update(configs)
+        left_out = self.put(servers)
+        await asyncio.gather(*(server.aclose() for server in left_out))
 
     def _server(self, name: str, config: McpServerConfig) -> McpServer:
         """Make a server of its configuration. It is not started."""
@@ -92,7 +121,8 @@ class McpFeature(McpServers):
     def _warn_about(self, name: str, text: str) -> None:
         """Pass on a warning of a server. If it failed, name the command that says more."""
         # The warning of a server that failed is the text of its error.
-        has_failed = text == self.by_name[name].error
+        server = self.by_name.get(name)
+        has_failed = server is not None and text == server.error
         if has_failed and self._is_in_a_file(name):
             text += f"\n`codex-py mcp test {name}` says more."
         self._setup.warn(text)
@@ -183,7 +213,7 @@ class McpFeature(McpServers):
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             # A request without tools, such as the last one of a compaction, must not get any.
-            if not prompt.tools:
+            if not (prompt.tools and self.by_name):
                 async with model(prompt) as events:
                     yield events
                 return
@@ -197,6 +227,26 @@ class McpFeature(McpServers):
                 yield events
 
         return stream
+
+
+@asynccontextmanager
+async def started_servers(
+    config: Config,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None] = lambda _: None,
+) -> AsyncGenerator[McpFeature]:
+    """Run the servers of a configuration without a session. They cannot ask the user.
+
+    They may still be starting; leaving the context stops them.
+    """
+    elicitor = DecliningElicitor()
+    setup = SessionSetup(config, SessionOptions(), environment, None, elicitor, warn)
+    servers = McpFeature(setup)
+    servers.start()
+    try:
+        yield servers
+    finally:
+        await servers.aclose()
 
 
 def server_headers(

@@ -107,7 +107,9 @@ def _table(setup: SessionSetup) -> Sequence[Row | Place]:
     goals = switches.goals
     if goals is None:
         goals = options.source == "vscode"
-    servers = any(server.enabled for server in config.mcp_servers.values())
+    servers = options.may_add_servers or any(
+        server.enabled for server in config.mcp_servers.values()
+    )
     # A list of domains counts in every sandbox mode, also in one that does not use it.
     domains = config.domains is not None or config.requirements.domains is not None
     # Codex has no such switch: only a review switches skills off.

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from codex_py.app.features.mcp import McpFeature, server_headers
+from codex_py.app.features.mcp import server_headers, started_servers
 from codex_py.app.mcp_login import AuthStatus, auth_statuses
-from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.commands.mcp.mcp_command import configured_server
 from codex_py.config.config import Config
@@ -17,7 +16,7 @@ from codex_py.config.declared.section import raw
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
 from codex_py.protocol.addresses import shown_url
-from codex_py.protocol.mcp import DecliningElicitor, McpServerStatus
+from codex_py.protocol.mcp import McpServerStatus
 from codex_py.streams.plain_text import cut
 from codex_py.streams.standard import print_json, print_out, tell
 from codex_py.streams.terminal import aligned, on_one_line
@@ -249,21 +248,10 @@ async def _tried(
     """Start and stop a server. Returns its status while it ran, and the warnings about it."""
     warnings: list[str] = []
     server = replace(config.mcp_servers[name], enabled=True)
-    setup = SessionSetup(
-        replace(config, mcp_servers={name: server}),
-        SessionOptions(),
-        environment,
-        None,
-        DecliningElicitor(),
-        warnings.append,
-    )
-    servers = McpFeature(setup)
-    servers.start()
-    try:
+    alone = replace(config, mcp_servers={name: server})
+    async with started_servers(alone, environment, warnings.append) as servers:
         await servers.settled()
         (status,) = servers.statuses()
-    finally:
-        await servers.aclose()
     return status, warnings
 
 

@@ -49,7 +49,7 @@ def call_output(
     if structured is not None:
         text = truncate_output(encode_json(structured).decode(), limit_tokens)
         return ToolOutput(f"{header}\n{text}", success=not failed, error_code=code)
-    parts = content_parts(_content(result), limit_tokens, image_rule)
+    parts = content_parts(content_list(result), limit_tokens, image_rule)
     content = (input_text(header), *parts)
     return ToolOutput("", content=content, success=not failed, error_code=code)
 
@@ -57,7 +57,7 @@ def call_output(
 def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result for a thread item, cut to about 1 MB."""
     shown: dict[str, Any] = {
-        "content": _content(result),
+        "content": content_list(result),
         "structured_content": result.get("structuredContent"),
     }
     if "_meta" in result:
@@ -69,8 +69,8 @@ def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "structured_content": None}
 
 
-def _content(result: Mapping[str, Any]) -> list[Any]:
-    """The content as a list, as the specification requires. Some servers send a single entry, a
+def content_list(result: Mapping[str, Any]) -> list[Any]:
+    """The content of a result as a list, as the specification requires. Some servers send a single entry, a
     bare value, or no content."""
     content = result.get("content")
     match content:

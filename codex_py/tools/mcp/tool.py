@@ -127,6 +127,8 @@ def mcp_tool_finder(
     own = {tool.name: tool for tool in own_mcp_tools(servers, catalogue)}
 
     def find(name: str) -> Tool[Any] | None:
+        if not servers.by_name:
+            return None
         if name in own:
             return own[name]
         found = servers.find(name)
