@@ -32,6 +32,7 @@ from codex_py.frontends.app_server.goals import GoalMethods
 from codex_py.frontends.app_server.history_pages import HistoryPageMethods
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.loaded_threads import LoadedThreadMethods
+from codex_py.frontends.app_server.mcp_servers import McpMethods
 from codex_py.frontends.app_server.methods import MethodGroup
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.params import ParamsT
@@ -59,6 +60,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     AccountMethods,
     FileMethods,
     FileSearchMethods,
+    McpMethods,
 )
 """The groups of methods. Each has an instance for each client."""
 

@@ -13,6 +13,7 @@ from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.app.stored_login import require_chatgpt
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
+from codex_py.frontends.app_server.client_screen import ClientScreen
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.plan_facts import plan_type
 
@@ -39,7 +40,7 @@ class ChatGPTLogins:
     async def start_in_browser(self, config: Config) -> Fields:
         """Wait for a browser on this machine. Returns the answer, with the address to open."""
         login = await self._login(config)
-        screen = _ClientScreen()
+        screen = ClientScreen()
         running = login.with_browser(screen)
         login_id, address = await self._begun(login, running, screen.address)
         return {"type": "chatgpt", "loginId": login_id, "authUrl": address}
@@ -128,24 +129,3 @@ class ChatGPTLogins:
         if is_signed_in:
             account = {"authMode": "chatgpt", "planType": plan_type(login.plan)}
             self._later("account/updated", account)
-
-
-class _ClientScreen:
-    """A `LoginScreen` whose user sees the pages of the client.
-
-    Attributes:
-        address: the address that the client has to open.
-    """
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.address: asyncio.Future[str] = loop.create_future()
-
-    def visit(self, address: str) -> None:
-        self.address.set_result(address)
-
-    async def pasted(self) -> str:
-        return await asyncio.get_running_loop().create_future()
-
-    def refuse(self, reason: str) -> None:
-        """Ignore a wrong answer: the browser shows it."""

@@ -120,6 +120,7 @@ class OpenThreads:
                 raise RpcError(INVALID_REQUEST, text)
             if not thread.is_open:
                 await thread.open()
+                thread.watch_servers()
             yield thread
 
     def running(self, thread_id: str, turn_id: str, what: str) -> AppThread:

@@ -30,6 +30,7 @@ _SPELLINGS: Final = {
     STOP: "cancel",
 }
 _WITH_RULE: Final = "acceptWithExecpolicyAmendment"
+_ELICITATION: Final = "mcpServer/elicitation/request"
 
 
 class Questions:
@@ -80,7 +81,7 @@ class Questions:
             "message": elicitation.message,
             **elicitation.request,
         }
-        answer = await self._ask("mcpServer/elicitation/request", form)
+        answer = await self._ask(_ELICITATION, form)
         return ElicitationAnswer.of(answer)
 
     async def _answers(self, questions: Iterable[UserQuestion]) -> ElicitationAnswer:
@@ -133,7 +134,7 @@ class Questions:
                 "tool_params": dict(arguments),
             },
         }
-        answer = await self._ask("mcpServer/elicitation/request", params)
+        answer = await self._ask(_ELICITATION, params)
         decision = answer.get("action")
         persist = as_object(answer.get("_meta")).get("persist")
         if decision == "accept" and persist == "session":
@@ -143,11 +144,15 @@ class Questions:
     async def _ask(self, method: str, params: Fields) -> Fields:
         """Send a request. Returns the client's answer.
 
-        The answer is empty if it is an error or not an object, if the client left, or if no turn
-        runs.
+        The answer is empty if it is an error or not an object, or if the client left. Without a
+        turn, only the questions of MCP servers are asked: a call of the client may need one.
         """
         thread_id, turn = self._turn()
-        if turn is None:
+        if turn is not None:
+            turn_id = turn.turn_id
+        elif method == _ELICITATION:
+            turn_id = None
+        else:
             return {}
 
         def ended(number: int, _is_answered: bool) -> None:
@@ -159,7 +164,7 @@ class Questions:
             self._tell_status(thread_id, ["waitingOnApproval"])
         else:
             self._tell_status(thread_id, ["waitingOnUserInput"])
-        place = {"threadId": thread_id, "turnId": turn.turn_id}
+        place = {"threadId": thread_id, "turnId": turn_id}
         # As in Codex, a question waits for a client that has unsubscribed.
         await self._subscribed()
         try:
@@ -169,7 +174,10 @@ class Questions:
         return as_object(answer)
 
     def _tell_status(self, thread_id: str, flags: Sequence[str]) -> None:
-        status = {"type": "active", "activeFlags": flags}
+        status: Fields = {"type": "active", "activeFlags": flags}
+        _, turn = self._turn()
+        if turn is None and not flags:
+            status = {"type": "idle"}
         told = {"threadId": thread_id, "status": status}
         self._notify("thread/status/changed", told)
 

@@ -36,7 +36,9 @@ class Server:
         self.rpc = rpc
         self.environment = environment
         self.home = codex_home(environment)
-        self.options = replace(served_options(arguments), source="vscode")
+        self.options = replace(
+            served_options(arguments), source="vscode", may_add_servers=True
+        )
 
     def name_client(self, name: str) -> None:
         """Set the client's name as the originator of all threads from now on."""

@@ -1,11 +1,13 @@
 """One thread of the server: its session, open or not, and its turn."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from codex_py.app.features.mcp import McpFeature
 from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.json_rpc import JsonRpc
 from codex_py.app.options import SessionOptions
@@ -13,8 +15,10 @@ from codex_py.app.served_thread import ServedThread
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
+from codex_py.frontends.app_server.mcp_status import startup_data
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
+from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.settings import Mode
 
 _Table: TypeAlias = Mapping[str, Any]
@@ -72,12 +76,62 @@ class AppThread(ServedThread):
         self.mode: Mode = "default"
         self.status: Mapping[str, Any] = {"type": "idle"}
         self.feed: TurnFeed | None = None
+        self._uses = 0
+        """The number of requests that use the session without a turn."""
+
+    @property
+    def is_idle(self) -> bool:
+        return super().is_idle and self._uses == 0
+
+    @contextmanager
+    def kept_open(self) -> Generator[None]:
+        """Keep the session from being closed because the thread is idle."""
+        self._uses += 1
+        try:
+            yield
+        finally:
+            self._uses -= 1
 
     def configuration(self) -> Config:
         """Read the configuration: its files may have changed while the session was closed."""
-        self.config = self._configure(self._cwd, self.table, self._texts)
+        self.config = self.current_configuration()
         self._cwd = str(self.config.cwd)
         return self.config
+
+    def current_configuration(self) -> Config:
+        """Read the configuration that the next session would have.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        return self._configure(self._cwd, self.table, self._texts)
+
+    @property
+    def mcp_servers(self) -> McpFeature:
+        """The MCP servers of the open session."""
+        servers = self.session.feature(McpFeature)
+        assert servers is not None
+        return servers
+
+    def watch_servers(self) -> None:
+        """Tell the client of the MCP servers that start, unless the session is closed again."""
+        if self.is_open:
+            self.mcp_servers.watch(self._tell_server)
+
+    async def reload_servers(self) -> None:
+        """Take over the MCP servers that are configured now.
+
+        A session that is opened again later reads the configuration anyway.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        if self.is_open and not self.is_closing:
+            await self.mcp_servers.reload(self.current_configuration())
+
+    def _tell_server(self, status: McpServerStatus) -> None:
+        told = startup_data(self.thread_id, status)
+        self.notify("mcpServer/startupStatus/updated", told)
 
     def changed_by(self, cwd: str | None, table: _Table) -> Config | None:
         """The configuration with these settings on top; None if they change nothing.
@@ -148,6 +202,7 @@ class AppThread(ServedThread):
         self.table = table
         try:
             await self.open()
+            self.watch_servers()
         except BaseException:
             self.options = options_before
             self._cwd = cwd_before

@@ -42,6 +42,7 @@ class ThreadMethods(MethodGroup):
             self.threads.keep(thread, thread_id)
             answer = await opened_answer(thread, with_turns=with_turns)
             await self._tell_usage(thread, path, answer["thread"]["turns"])
+            asyncio.get_running_loop().call_soon(thread.watch_servers)
             return answer
         async with self.threads.locked(thread_id) as thread:
             self.threads.subscribe(thread)
@@ -191,4 +192,5 @@ class ThreadMethods(MethodGroup):
         answer = await opened_answer(thread, with_turns=with_turns)
         without_turns: Fields = {**answer["thread"], "turns": []}
         self.server.later("thread/started", {"thread": without_turns})
+        asyncio.get_running_loop().call_soon(thread.watch_servers)
         return answer
