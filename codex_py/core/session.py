@@ -30,7 +30,7 @@ from codex_py.protocol.extension import (
     TurnStart,
 )
 from codex_py.protocol.ids import new_thread_id
-from codex_py.protocol.messages import estimated_tokens
+from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.output_model import answer_schema
 from codex_py.protocol.prompts import (
     Note,
@@ -263,6 +263,18 @@ class Session(SessionState):
         It is sent with the next request, also within the running turn.
         """
         self.log.notes.append(note)
+        if not self.is_running:
+            self.log.send_notes()
+
+    def inject(self, items: Sequence[EncodedItem]) -> None:
+        """Append items to the history without starting a turn.
+
+        They are sent with the next request, also within the running turn.
+
+        Args:
+            items: every call among them is followed by its output.
+        """
+        self.log.inject(items)
         if not self.is_running:
             self.log.send_notes()
 

@@ -137,6 +137,8 @@ class ThreadLog:
         """True if the history ends with the whole context, so that it need not be compared."""
         self.notes: list[Note] = []
         """Notes that are sent with the next request."""
+        self._injected: list[EncodedItem] = []
+        """Items of a client that are sent with the next request."""
         self.is_unfinished = is_cut_off(thread.items)
         """True if the last turn failed or was interrupted."""
         self.ran: list[ToolCall] = []
@@ -279,7 +281,7 @@ class ThreadLog:
         self.tell(notes)
 
     def send_notes(self) -> None:
-        """Append the waiting notes to the history, unless a call is left open."""
+        """Append the waiting notes and injected items to the history, unless a call is left open."""
         if self._left_open:
             # The open call has no output yet, and a later session inserts it directly after the
             # call.
@@ -287,6 +289,17 @@ class ThreadLog:
         notes = self.notes
         self.notes = []
         self.tell(notes)
+        injected = self._injected
+        self._injected = []
+        if injected:
+            mark = {"type": "items_injected", "count": len(injected)}
+            self._recorder.event_msg(mark)
+        for item in injected:
+            self.item(item)
+
+    def inject(self, items: Sequence[EncodedItem]) -> None:
+        """Let `send_notes` append these items to the history, too. Every call has its output."""
+        self._injected += items
 
     def tell(self, notes: Sequence[Note]) -> None:
         """Append notes to the history.

@@ -23,7 +23,13 @@ from codex_py.rollout.records import SessionMeta, read_token_count
 
 _EVENTS = {"token_count", "thread_rolled_back", response_order.COMPLETED}
 """The events that matter for the history."""
-_FACTS = {"patch_applied", "task_started", "task_complete", "turn_aborted"}
+_FACTS = {
+    "patch_applied",
+    "task_started",
+    "task_complete",
+    "turn_aborted",
+    "items_injected",
+}
 """The events that are shown among the items."""
 _SHOWN = {*_FACTS, "thread_rolled_back"}
 
@@ -195,8 +201,8 @@ def _model(line: Line) -> str | None:
 def read_conversation(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
     """Read the items of the whole thread, without the turns that were taken back.
 
-    Among them are the last item of each compaction, and events: the diffs of patches, and the starts
-    and ends of turns; see `RolloutEvents`.
+    Among them are the last item of each compaction, and events: the diffs of patches, the starts
+    and ends of turns, and the marks before items that a client has injected; see `RolloutEvents`.
 
     Args:
         last_bytes: read about this many bytes at the end of the file; None for all of it.
@@ -220,7 +226,7 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
                 place = shown[-1].place if shown else None
                 shown.append(RolloutEntry.of(payload, None, place))
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
-                shown = without_last_turns(shown, turns)
+                shown = _without_begun_turn(without_last_turns(shown, turns))
             case "compacted", payload:
                 shown += compacted((), payload)[-1:]
             case _:
@@ -230,3 +236,14 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
         in_order = sorted(group, key=lambda each: each.place or ())
         items += [entry.encoded for entry in in_order]
     return items
+
+
+def _without_begun_turn(entries: list[RolloutEntry]) -> list[RolloutEntry]:
+    """Leave out the start of a turn whose prompt was taken back, and what follows it."""
+    for index in reversed(range(len(entries))):
+        entry = entries[index]
+        if entry.type == "task_started":
+            return entries[:index]
+        if entry.is_prompt or entry.type in _FACTS:
+            break
+    return entries

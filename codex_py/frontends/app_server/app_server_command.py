@@ -29,6 +29,7 @@ from codex_py.frontends.app_server.configuration import ConfigMethods
 from codex_py.frontends.app_server.file_search import FileSearchMethods
 from codex_py.frontends.app_server.files import FileMethods
 from codex_py.frontends.app_server.goals import GoalMethods
+from codex_py.frontends.app_server.history_changes import HistoryChangeMethods
 from codex_py.frontends.app_server.history_pages import HistoryPageMethods
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.loaded_threads import LoadedThreadMethods
@@ -53,6 +54,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     ThreadMethods,
     LoadedThreadMethods,
     HistoryPageMethods,
+    HistoryChangeMethods,
     TurnMethods,
     GoalMethods,
     ConfigMethods,

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from codex_py.config.config import Config
 from codex_py.errors import SessionError
 from codex_py.frontends.app_server.items import Fields, shown_item, turn_data
 from codex_py.frontends.app_server.params import ThreadList
+from codex_py.protocol.json_fields import lenient_integer
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import user_prompt
 from codex_py.rollout.index import find_session, recent_sessions, thread_names
@@ -28,6 +30,7 @@ _MAX_PAGE: Final = 100
 """Number of threads in a page, whatever the client asks for."""
 _INTERACTIVE: Final = ("cli", "vscode")
 """The sources of threads that are listed unless the client names others."""
+_INJECTED: Final = b'{"type":"items_injected"'
 _TURN_EVENTS: Final = {"task_started", "task_complete", "turn_aborted"}
 
 
@@ -96,25 +99,70 @@ def read_turns(path: Path, running: str | None = None) -> list[Fields]:
     """
     meta = read_meta(path)
     turns: list[Fields] = []
-    for number, items in enumerate(_split_into_turns(path)):
-        turn = _turn(items, f"{meta.id}-{number}", meta.cwd, running)
+    for stored in _split_into_turns(path, meta.id):
+        turn = _turn(stored.items, stored.id, meta.cwd, running)
         if turn is not None:
             turns.append(turn)
     return turns
 
 
-def _split_into_turns(path: Path) -> list[list[EncodedItem]]:
-    """The items of each turn. The first list has those before the first turn."""
-    turns: list[list[EncodedItem]] = [[]]
+def prompts_of_turns(path: Path) -> dict[str, int]:
+    """Count the prompts of each turn, oldest first. Injected ones count too.
+
+    Raises:
+        SessionError: the file cannot be read.
+    """
+    turns = _split_into_turns(path, read_meta(path).id)
+    return {
+        turn.id: sum(
+            user_prompt(item) is not None for item in (*turn.items, *turn.injected)
+        )
+        for turn in turns
+    }
+
+
+@dataclass(slots=True)
+class _StoredTurn:
+    """The lines of a turn."""
+
+    id: str
+    items: list[EncodedItem] = field(default_factory=list[EncodedItem])
+    injected: list[EncodedItem] = field(default_factory=list[EncodedItem])
+    """The items that a client has injected, which are not shown."""
+
+
+def _split_into_turns(path: Path, thread_id: str) -> list[_StoredTurn]:
+    """Split a thread into its turns. The first one has the items before the first turn."""
+    turns = [_StoredTurn(f"{thread_id}-0")]
     is_marked = False
+    injected = 0
     for item in read_conversation(path, _READ_BYTES):
-        starts = _turn_event(item).get("type") == "task_started"
+        count = _injected_count(item)
+        if count:
+            injected = count
+            continue
+        event = _turn_event(item)
+        if event:
+            injected = 0
+        elif injected:
+            injected -= 1
+            turns[-1].injected.append(item)
+            continue
+        starts = event.get("type") == "task_started"
         is_marked = is_marked or starts
         # Forks, and files of earlier releases, do not say where turns begin.
         if starts or (not is_marked and user_prompt(item) is not None):
-            turns.append([])
-        turns[-1].append(item)
+            turn_id = event.get("turn_id") or f"{thread_id}-{len(turns)}"
+            turns.append(_StoredTurn(turn_id))
+        turns[-1].items.append(item)
     return turns
+
+
+def _injected_count(item: EncodedItem) -> int:
+    """The number of items behind this line that a client has injected."""
+    if not item.startswith(_INJECTED):
+        return 0
+    return lenient_integer(decode_json(item).get("count")) or 0
 
 
 def _turn(
@@ -123,7 +171,7 @@ def _turn(
     cwd: str,
     running: str | None,
 ) -> Fields | None:
-    """Make a turn from items; None if it is empty. `turn_id`: the id if the file has none."""
+    """Make a turn from items; None if it is empty."""
     found: dict[str, Mapping[str, Any]] = {}
     for item in items:
         event = _turn_event(item)
@@ -131,7 +179,6 @@ def _turn(
             found[event["type"]] = event
     begun = found.get("task_started", {})
     ended = found.get("task_complete", {})
-    turn_id = begun.get("turn_id") or turn_id
     shown: list[Fields] = []
     for item in thread_items(items):
         data = shown_item(item, f"{turn_id}-{len(shown) + 1}", cwd)

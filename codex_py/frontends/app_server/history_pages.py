@@ -123,6 +123,21 @@ class HistoryPageMethods(MethodGroup):
         return await asyncio.to_thread(history.read_turns, path, running)
 
 
+def last_cursors(turns: Sequence[Fields]) -> Fields:
+    """The cursors from which a client reads a history backwards, the last turn and item included.
+
+    `turns`: the turns with all of their items, oldest first.
+    """
+    turn_cursor = None
+    item_cursor = None
+    for turn in turns:
+        turn_cursor = Cursor(Place(turn["id"]), is_included=True).text()
+        for item in turn["items"]:
+            place = Place(turn["id"], item["id"])
+            item_cursor = Cursor(place, is_included=True).text()
+    return {"turnsBackwardsCursor": turn_cursor, "itemsBackwardsCursor": item_cursor}
+
+
 @frozen
 class _Page:
     """A part of a history, in the order that the client asks for."""

@@ -1,6 +1,6 @@
 """The params of the methods about threads that are loaded, and about their histories."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from codex_py.frontends.app_server.params import Count, OneThread, Params
 from codex_py.protocol.frozen import frozen
@@ -39,3 +39,13 @@ class ItemsList(_Page):
     cursor: str | ItemAnchor | None = None
     sort_direction: Literal["asc", "desc"] = "asc"
     turn_id: str | None = None
+
+
+@frozen(kw_only=True)
+class InjectItems(OneThread):
+    items: list[Any]
+
+
+@frozen(kw_only=True)
+class Revert(OneThread):
+    before_turn_id: str
