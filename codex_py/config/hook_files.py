@@ -48,6 +48,8 @@ class HookFile:
     if there is no project."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that the commands of the file get besides the session's."""
+    origin: str = "user"
+    """The name of the layer that the file belongs to; see `Layer.name`."""
 
 
 @frozen
@@ -82,12 +84,14 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]
     if config.settings.hooks.claude is True:
         claude = user_home(environment) / ".claude"
     folder = config.project_root or config.cwd
-    yield HookFile(config.layers.system / HOOKS_FILE, is_managed=True)
+    yield HookFile(config.layers.system / HOOKS_FILE, is_managed=True, origin="system")
     yield from _tables(config, "system")
     for plugin in config.plugins:
         variables = plugin_variables(plugin.root)
         for path, text in plugin.hooks.items():
-            yield HookFile(path, text, claude=folder, environment=variables)
+            yield HookFile(
+                path, text, claude=folder, environment=variables, origin="plugin"
+            )
     yield HookFile(config.layers.home / HOOKS_FILE)
     yield from _tables(config, "user", "own", "profile")
     if claude is not None:
@@ -124,7 +128,8 @@ def _project_files(
             for name in ("settings.json", "settings.local.json"):
                 files.append(HookFile(settings / name, root=root, claude=root))
         for file in files:
-            yield replace(file, key=main / file.path.relative_to(root))
+            key = main / file.path.relative_to(root)
+            yield replace(file, key=key, origin="project")
 
 
 def _tables(
@@ -141,7 +146,7 @@ def _tables(
         path = layer.path or _OVERRIDES
         if folder is None or folder == path.parent:
             is_managed = layer.name in {"system", "managed", "requirements"}
-            yield HookFile(path, layer=layer, is_managed=is_managed)
+            yield HookFile(path, layer=layer, is_managed=is_managed, origin=layer.name)
 
 
 def read_events(file: HookFile) -> HookEvents:

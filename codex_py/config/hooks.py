@@ -87,6 +87,10 @@ class Hook:
     state: HookState
     is_managed: bool
     """True for a hook of the administrator's: it is trusted, and the user cannot switch it off."""
+    trusted_hash: str | None = None
+    """The hash that the user has trusted; None: no one."""
+    origin: str = "user"
+    """The name of the layer that the hook belongs to; see `Layer.name`."""
     number: int = 0
     """The number of the hook among all configured ones, from 0."""
 
@@ -328,6 +332,8 @@ def _hook(
         hash=digest,
         state=state,
         is_managed=file.is_managed,
+        trusted_hash=states.get(key, {}).get("trusted_hash"),
+        origin=file.origin,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.layers import Layers
+from codex_py.config.layers import Layer, Layers
 from codex_py.errors import ConfigError
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.approval import SandboxMode, SandboxPolicy
@@ -147,6 +147,17 @@ def chosen_permissions(
     if decides:
         return own_mode, profile
     return mode, profile
+
+
+def mode_of_profile(name: str, layers: Layers) -> SandboxMode | None:
+    """Return the sandbox mode of a profile, chosen or not.
+
+    Raises:
+        ConfigError: there is no such profile, or it has a mistake.
+    """
+    choice = Layer("command line", {"default_permissions": name})
+    mode, _ = chosen_permissions(replace(layers, layers=(choice, *layers.layers)))
+    return mode
 
 
 def chosen_profile(layers: Layers) -> tuple[str | None, bool]:

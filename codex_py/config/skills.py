@@ -6,6 +6,7 @@ The format is that of https://agentskills.io, read as leniently as Codex 0.171 d
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,8 @@ class Skill:
     """The folder that the skill was found in."""
     is_listed: bool = True
     """False: the skill is not listed for the model, but a prompt can name it."""
+    is_enabled: bool = True
+    """False: the configuration disables the skill."""
 
 
 @frozen
@@ -46,6 +49,8 @@ class Skills:
     """Skills; of several with one name, the first wins."""
     warnings: tuple[str, ...] = ()
     """One sentence for each unusable file, and for each folder that was not searched completely."""
+    faults: tuple[tuple[Path, str], ...] = ()
+    """The unusable files, with what is wrong with each."""
 
     def by_name(self) -> dict[str, list[Skill]]:
         """The skills by name; for each name, the one that wins comes first."""
@@ -55,10 +60,20 @@ class Skills:
         return named
 
 
-def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
-    """Find all usable skills, without copies of skills and links to them."""
+def find_skills(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    with_disabled: bool = False,
+) -> Skills:
+    """Find all usable skills, without copies of skills and links to them.
+
+    Args:
+        with_disabled: find the skills too that the configuration disables.
+    """
     found: dict[tuple[str, str], Skill] = {}
     warnings: list[str] = []
+    faults: list[tuple[Path, str]] = []
     disabled = _disabled(config)
     refuses = denials_of(config.files).refuses
     for path, folder in skill_files(skill_folders(config, environment), warnings):
@@ -69,14 +84,18 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
             skill = _skill(skill_fields(text, path), path, folder)
         except ConfigError as error:
             warnings.append(f"A skill cannot be used: {error}.")
+            faults.append((path, str(error)))
             continue
-        if skill.name in disabled:
-            continue
+        is_disabled = skill.name in disabled
         if disabled and os.path.realpath(path) in disabled:
+            is_disabled = True
+        if is_disabled and not with_disabled:
             continue
+        if is_disabled:
+            skill = replace(skill, is_enabled=False)
         # A copy has the same name and the same text.
         found.setdefault((skill.name, text), skill)
-    return Skills(tuple(found.values()), tuple(warnings))
+    return Skills(tuple(found.values()), tuple(warnings), tuple(faults))
 
 
 def _disabled(config: Config) -> set[str]:
