@@ -25,6 +25,7 @@ from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.background_terminals import (
     BackgroundTerminalMethods,
 )
+from codex_py.frontends.app_server.config_lists import ListMethods
 from codex_py.frontends.app_server.configuration import ConfigMethods
 from codex_py.frontends.app_server.file_search import FileSearchMethods
 from codex_py.frontends.app_server.files import FileMethods
@@ -58,6 +59,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     TurnMethods,
     GoalMethods,
     ConfigMethods,
+    ListMethods,
     BackgroundTerminalMethods,
     AccountMethods,
     FileMethods,
