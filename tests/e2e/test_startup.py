@@ -45,6 +45,9 @@ NOT_IN_A_PLAIN_TURN = {
         "codex_py.commands.providers.trial",
     ),
     *("codex_py.model.anthropic", "codex_py.model.chat", "codex_py.model.text"),
+    # The login with ChatGPT, which a run with a key does not need.
+    *("codex_py.app.plan_account", "codex_py.app.plan_models"),
+    "codex_py.model.chatgpt",
     # Features that nothing asks for.
     *(
         "codex_py.app.features.functions",
