@@ -124,9 +124,28 @@ def _openai_key(
     else:
         state = ""
     raise _missing(
-        f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY{state},"
-        " or run `codex-py login --with-api-key`. `codex-py doctor` checks the setup."
+        f"No {_named(allowed)} for {provider.name}: {_ways_to_sign_in(allowed, state)}."
+        " `codex-py doctor` checks the setup."
     )
+
+
+def _named(allowed: Literal["chatgpt", "api"] | None) -> str:
+    """What a request needs. `allowed`: the only kind that may be used; None for both."""
+    if allowed == "chatgpt":
+        return "ChatGPT login"
+    if allowed == "api":
+        return "API key"
+    return "API key or ChatGPT login"
+
+
+def _ways_to_sign_in(allowed: Literal["chatgpt", "api"] | None, state: str) -> str:
+    """What the user can do. `state`: what is wrong with the variable that was set."""
+    variable = f"set the environment variable OPENAI_API_KEY{state}"
+    if allowed == "chatgpt":
+        return "run `codex-py login`"
+    if allowed == "api":
+        return f"{variable}, or run `codex-py login --with-api-key`"
+    return f"run `codex-py login`, or {variable}"
 
 
 def _openai_keys(

@@ -38,7 +38,7 @@ def test_a_user_without_a_key_of_openai_is_told_which_key_is_set(
     done = run_codex_py(command, place.home, place.cwd, env)
     told = " ".join((done.stdout + done.stderr).decode().split())
     assert done.returncode == (77 if command[0] == "exec" else 1)
-    assert "No API key for OpenAI" in told
+    assert "No API key or ChatGPT login for OpenAI" in told
     assert advice in told
 
 

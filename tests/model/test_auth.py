@@ -165,7 +165,7 @@ def test_an_openai_key_that_is_set_but_empty_is_said_to_be_empty(
     value: str, tmp_path: Path
 ) -> None:
     asking = provider(requires_openai_auth=True)
-    with pytest.raises(ModelError, match=r"OPENAI_API_KEY \(it is set, but empty\),"):
+    with pytest.raises(ModelError, match=r"OPENAI_API_KEY \(it is set, but empty\)\."):
         find_key(asking, environment={"OPENAI_API_KEY": value}, home=tmp_path)
 
 
