@@ -27,6 +27,7 @@ class EditorFiles:
 
     Attributes:
         session_id: the client's id of the session, set when it is known.
+        can_read: see the arguments.
     """
 
     def __init__(
@@ -40,13 +41,13 @@ class EditorFiles:
     ) -> None:
         self.session_id = ""
         self._rpc = rpc
-        self._can_read = can_read
+        self.can_read = can_read
         self._can_write = can_write
         self._folders = folders
         self._timeout_s = timeout_s
 
     async def read(self, path: Path) -> str | None:
-        if not self._can_read:
+        if not self.can_read:
             return None
         try:
             answer = await self._ask("fs/read_text_file", {"path": str(path)})

@@ -63,6 +63,8 @@ class EditorPrompt:
     """The text that the user typed, with links in their places."""
     context: str = ""
     """The files that the client embedded; they follow the user's text."""
+    links: Sequence[str] = ()
+    """The targets of the links to files that the client did not embed."""
     images: Sequence[bytes] = ()
     model: str | None = None
     """The model for this turn; None for the session's own."""
@@ -80,13 +82,16 @@ def read_prompt(blocks: Sequence[Any]) -> EditorPrompt:
     """Read the parts of a prompt. Raises an `RpcError` if one cannot be used."""
     said: list[str] = []
     context: list[str] = []
+    links: list[str] = []
     images: list[bytes] = []
     for block in blocks:
         match block:
             case schema.TextContentBlock(text=text):
                 said.append(text)
             case schema.ResourceContentBlock(name=name, uri=uri):
-                said.append(f"[@{name}]({_place(uri)})")
+                place = _place(uri)
+                said.append(f"[@{name}]({place})")
+                links.append(place)
             case schema.ImageContentBlock(data=data):
                 images.append(_decoded(data))
             case schema.EmbeddedResourceContentBlock(resource=resource):
@@ -106,7 +111,7 @@ def read_prompt(blocks: Sequence[Any]) -> EditorPrompt:
     text = "".join(said)
     if not text.strip() and not images:
         raise RpcError(INVALID_PARAMS, "`prompt` is empty")
-    return EditorPrompt(text, "\n".join(context), images)
+    return EditorPrompt(text, "\n".join(context), links, images)
 
 
 def _place(uri: str) -> str:

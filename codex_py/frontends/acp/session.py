@@ -15,8 +15,10 @@ from codex_py.app.settings import configured_choices, model_of_provider
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
+from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.files import EditorFiles
+from codex_py.frontends.acp.mentions import unsaved_texts
 from codex_py.frontends.acp.options import EditorOptions, models_of_provider
 from codex_py.frontends.acp.prompts import (
     Commands,
@@ -239,9 +241,21 @@ class EditorSession(ServedThread):
         if choices != self.session.settings.choices:
             self.session.change(choices)
 
+    async def _with_unsaved(self, prompt: EditorPrompt) -> EditorPrompt:
+        """Add the text of linked files that is not saved."""
+        if not prompt.links or not self._files.can_read:
+            return prompt
+        rules = self.session.settings.sandbox_policy.files
+        passages = await unsaved_texts(
+            prompt.links, self._files, denials_of(rules).refuses
+        )
+        context = "\n".join([part for part in (prompt.context, *passages) if part])
+        return replace(prompt, context=context)
+
     async def _run(self, prompt: EditorPrompt) -> TurnResult:
         """Run a turn. The files of images exist until it ends."""
         session = self.session
+        prompt = await self._with_unsaved(prompt)
         if not session.has_begun:
             title = cut(" ".join(prompt.said.split()), _TITLE)
             self._send([{"sessionUpdate": "session_info_update", "title": title}])

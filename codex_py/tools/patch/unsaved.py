@@ -4,17 +4,17 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
+from codex_py.filesystem.open_text import (
+    BYTE_ORDER_MARK,
+    MAX_BYTES,
+    as_on_disk,
+    is_text,
+)
 from codex_py.filesystem.reading import read_whole
 from codex_py.patch.plan import UnsavedText
 from codex_py.protocol.patched_file import OpenTexts, PatchedFile
 from codex_py.tools.patch.scope import ReadScope
-
-_MAX_BYTES: Final = 8 * 1024 * 1024
-"""The size of the largest file that an editor is asked about."""
-_MARK: Final = "\ufeff".encode()
-"""The byte order mark, which editors keep apart from the text."""
 
 
 async def unsaved_texts(
@@ -40,7 +40,7 @@ async def unsaved_texts(
             raise text
         if text is None:
             continue
-        data = _as_on_disk(text, disk)
+        data = as_on_disk(text, disk)
         if data != disk:
             unsaved[location] = UnsavedText(disk, data)
     return unsaved
@@ -55,7 +55,11 @@ async def show_written(
         data = change.new
         if data is None or change.link is not None:
             continue
-        if len(data) > _MAX_BYTES or not _is_text(data) or data.startswith(_MARK):
+        if (
+            len(data) > MAX_BYTES
+            or not is_text(data)
+            or data.startswith(BYTE_ORDER_MARK)
+        ):
             continue
         texts[change.destination] = data.decode()
     notes = list(await editor.show(texts))
@@ -71,38 +75,13 @@ def _on_disk(paths: Iterable[Path], scope: ReadScope) -> dict[str, tuple[Path, b
             location = os.path.realpath(path)
             if not scope.readable(location):
                 continue
-            data = read_whole(location, _MAX_BYTES)
+            data = read_whole(location, MAX_BYTES)
         except (OSError, ValueError):
             # The patch itself says what is wrong with the file.
             continue
-        if _is_text(data):
+        if is_text(data):
             found[location] = (path, data)
     return found
-
-
-def _is_text(data: bytes) -> bool:
-    if b"\0" in data:
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _as_on_disk(text: str, disk: bytes) -> bytes:
-    """Give an editor's text the byte order mark and the line ends of the file.
-
-    Editors keep both apart from the text.
-    """
-    data = text.encode(errors="replace")
-    if disk.startswith(_MARK) and not data.startswith(_MARK):
-        data = _MARK + data
-    if b"\r" in data or b"\r\n" not in disk:
-        return data
-    if data == disk.replace(b"\r\n", b"\n"):
-        return disk
-    return data.replace(b"\n", b"\r\n")
 
 
 def _saved_otherwise(texts: Mapping[Path, str]) -> list[str]:
@@ -110,7 +89,7 @@ def _saved_otherwise(texts: Mapping[Path, str]) -> list[str]:
     notes: list[str] = []
     for path, text in texts.items():
         try:
-            data = read_whole(path, 2 * _MAX_BYTES)
+            data = read_whole(path, 2 * MAX_BYTES)
         except OSError:
             continue
         if data != text.encode():

@@ -318,3 +318,34 @@ def test_an_editor_may_format_what_was_patched(place: Workplace) -> None:
         assert "with other contents; read it again" in told(server)
     undone(place)
     assert file.read_text(encoding="utf-8") == "one\ntwo\n"
+
+
+def test_an_undo_after_a_kill_brings_the_unsaved_text_back(place: Workplace) -> None:
+    """The agent is killed when the patch is written, and the editor does not have it yet."""
+    file = place.cwd / "a.txt"
+    file.write_text("one\nthree\n", encoding="utf-8")
+    buffers = Buffers(a="one\ntwo\nthree\n")
+    is_written = False
+
+    def answer(method: str, params: Any) -> Any:
+        nonlocal is_written
+        if method == "fs/write_text_file":
+            is_written = True
+            return None
+        return buffers(method, params)
+
+    def killed() -> None:
+        with editor(place, *FREE, answer=answer, capabilities=CAN) as client:
+            begin_prompt(client, new_session(client, place))
+            while not is_written:
+                client.step()
+            client.program.kill()
+
+    with ScriptedServer([patches(*EDIT), DONE]) as server:
+        place.configure(server)
+        # It has not left in order.
+        with pytest.raises(AssertionError):
+            killed()
+    assert file.read_text(encoding="utf-8") == "one\nTWO\nthree\n"
+    undone(place)
+    assert file.read_text(encoding="utf-8") == "one\ntwo\nthree\n"
