@@ -11,10 +11,11 @@ from codex_py.mcp.resources import ResourceList, listed
 from codex_py.mcp.server import McpServer
 from codex_py.protocol.json_fields import JsonObject, objects
 from codex_py.protocol.mcp import RequestFailed
-from codex_py.tools.mcp.output import content_list, is_error
+from codex_py.tools.mcp.output import content_list
 
 _PROGRESS_TOKEN: Final = "progressToken"
-_OF_RESULTS: Final = ("structuredContent", "_meta")
+_OPTIONAL: Final = ("structuredContent", "_meta")
+"""The fields of a result that may have any value."""
 
 
 async def call_tool(
@@ -37,11 +38,12 @@ async def call_tool(
     params["_meta"] = _without_progress(meta)
     result = await server.request("tools/call", params)
     answer: dict[str, Any] = {"content": content_list(result)}
-    for name in _OF_RESULTS:
+    for name in _OPTIONAL:
         if name in result:
             answer[name] = result[name]
-    if is_error(result):
-        answer["isError"] = True
+    is_error = result.get("isError")
+    if isinstance(is_error, bool):
+        answer["isError"] = is_error
     return answer
 
 

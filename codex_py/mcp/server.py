@@ -78,7 +78,12 @@ class McpServer:
         self._may_restart = True
         self._warned: set[str] = set()
         self._wanted_login: WantedLogin | None = None
-        self.changed: Callable[[], None] = _ignore
+        self._requests = 0
+        """The number of requests that wait for their answers."""
+        self._unused = asyncio.Event()
+        """Set while there are none."""
+        self._unused.set()
+        self.changed: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Start the task that starts the process, loads the SDK and connects."""
@@ -144,6 +149,8 @@ class McpServer:
             RequestFailed
         """
         limit_s = self.settings.tool_timeout_s
+        self._requests += 1
+        self._unused.clear()
         try:
             async with self._deadlines.limit(limit_s):
                 try:
@@ -156,8 +163,17 @@ class McpServer:
             raise RequestFailed(
                 f"timed out awaiting {method} after {limit_s:g}s", "Timeout"
             ) from error
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._unused.set()
         self._may_restart = True
         return result
+
+    async def retire(self) -> None:
+        """Wait for the answers to all requests, and end the server."""
+        await self._unused.wait()
+        await self.aclose()
 
     async def _request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
@@ -344,10 +360,6 @@ class McpServer:
         if kind not in self._warned:
             self._warned.add(kind)
             self._warn(f"MCP server `{self.name}` {text}")
-
-
-def _ignore() -> None:
-    pass
 
 
 def _spawn_problem(error: OSError | ValueError, transport: StdioTransport) -> str:

@@ -74,7 +74,10 @@ class McpServers:
                 if watcher is not None:
                     self._let_watch(server, watcher)
                 server.start()
-        return [server for server in earlier if server not in by_name]
+        left_out = [server for server in earlier if server not in by_name]
+        for server in left_out:
+            server.changed = lambda: None
+        return left_out
 
     def _let_watch(self, server: McpServer, watcher: Watcher) -> None:
         server.changed = lambda: watcher(server.status())

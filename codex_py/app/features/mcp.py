@@ -55,6 +55,8 @@ class McpFeature(McpServers):
             [self._server(name, server) for name, server in self.configs.items()]
         )
         self._has_session = False
+        self._retiring: dict[McpServer, asyncio.Task[None]] = {}
+        """The tasks that end the servers that a reload has left out."""
 
     def _enabled(self, config: Config) -> dict[str, McpServerConfig]:
         """The servers that are enabled and allowed. Warns of those that are not allowed."""
@@ -63,11 +65,11 @@ class McpFeature(McpServers):
             self._setup.warn(text)
         return {name: server for name, server in allowed.items() if server.enabled}
 
-    async def reload(self, config: Config) -> None:
-        """Take over the servers of a configuration, before the first `await`.
+    def reload(self, config: Config) -> None:
+        """Take over the servers of a configuration, and start those that are new.
 
-        Servers whose settings are the same keep running unless they have failed. Returns when those
-        that are left out have ended; the others may still be starting.
+        Servers whose settings are the same keep running unless they have failed. Those that are
+        left out end when they have answered.
         """
         self._setup = replace(self._setup, config=config)
         configs = self._enabled(config)
@@ -83,8 +85,13 @@ class McpFeature(McpServers):
             servers.append(server)
         self.configs.clear()
         self.configs.update(configs)
-        left_out = self.put(servers)
-        await asyncio.gather(*(server.aclose() for server in left_out))
+        for server in self.put(servers):
+            task = asyncio.create_task(server.retire())
+            self._retiring[server] = task
+            task.add_done_callback(partial(self._retired, server))
+
+    def _retired(self, server: McpServer, _: asyncio.Task[None]) -> None:
+        del self._retiring[server]
 
     def _server(self, name: str, config: McpServerConfig) -> McpServer:
         """Make a server of its configuration. It is not started."""
@@ -113,8 +120,13 @@ class McpFeature(McpServers):
 
     async def aclose(self) -> None:
         """Stop all servers and their processes."""
+        retiring = dict(self._retiring)
+        for task in retiring.values():
+            task.cancel()
         try:
-            await super().aclose()
+            await asyncio.gather(
+                super().aclose(), *(server.aclose() for server in retiring)
+            )
         finally:
             self._guardian.close()
 

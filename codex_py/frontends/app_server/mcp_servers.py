@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, cast
 
 from codex_py.app.features.mcp import McpFeature, server_headers, started_servers
 from codex_py.app.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
@@ -58,17 +58,14 @@ class McpMethods(MethodGroup):
         super().__init__(server, threads)
         self._logins = McpLogins(server.environment, server.later, self._logged_in)
         self._starts = asyncio.Semaphore(_MAX_STARTS)
-        self._reloads: dict[AppThread | None, asyncio.Task[None]] = {}
-        """The reloads that run: for each thread, and under None that of all threads."""
+        self._reloads: dict[AppThread, asyncio.Task[None]] = {}
+        """The reloads that wait for the turns of threads."""
 
     async def aclose(self) -> None:
         """End the logins and the reloads."""
         await self._logins.stop()
-        reloads = list(self._reloads.values())
-        for task in reloads:
+        for task in self._reloads.values():
             task.cancel()
-        if reloads:
-            await asyncio.wait(reloads)
 
     @serves("mcpServerStatus/list", mcp_params.StatusList)
     async def list(self, asked: mcp_params.StatusList) -> Fields:
@@ -141,7 +138,7 @@ class McpMethods(MethodGroup):
         """
         try:
             self.server.configuration()
-            await self._reload_threads()
+            self._reload_threads()
         except CodexError as error:
             text = f"failed to refresh MCP servers: {error}"
             raise RpcError(INTERNAL_ERROR, text) from error
@@ -229,48 +226,49 @@ class McpMethods(MethodGroup):
 
     def _logged_in(self) -> None:
         """Let the servers of all threads use a new login."""
-        self._begin_reload(None)
+        try:
+            self._reload_threads()
+        except CodexError as error:
+            self._warn(error)
 
-    async def _reload_threads(self) -> None:
+    def _reload_threads(self) -> None:
         """Reload the servers of all threads; those that run a turn do so later.
 
         Raises:
             CodexError: the settings of a thread cannot be used. The others are reloaded.
         """
-        reloads: list[Any] = []
+        problem: CodexError | None = None
         for thread in self.threads:
             if thread.is_working:
                 self._begin_reload(thread)
-            else:
-                reloads.append(thread.reload_servers())
-        results = await asyncio.gather(*reloads, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+                continue
+            try:
+                thread.reload_servers()
+            except CodexError as error:
+                problem = error
+        if problem is not None:
+            raise problem
 
-    def _begin_reload(self, thread: AppThread | None) -> None:
-        """Reload the servers of a thread after its turn, or those of all threads.
+    def _begin_reload(self, thread: AppThread) -> None:
+        """Reload the servers of a thread after its turn, unless that is to be done anyway."""
+        if thread not in self._reloads:
+            task = asyncio.create_task(self._reload_later(thread))
+            self._reloads[thread] = task
+            task.add_done_callback(partial(self._reloaded, thread))
 
-        If such a reload waits already, that one does it.
-        """
-        if thread in self._reloads:
-            return
-        task = asyncio.create_task(self._reload_later(thread))
-        self._reloads[thread] = task
-        task.add_done_callback(partial(self._reloaded, thread))
-
-    async def _reload_later(self, thread: AppThread | None) -> None:
+    async def _reload_later(self, thread: AppThread) -> None:
+        await thread.ended()
         try:
-            if thread is None:
-                await self._reload_threads()
-            else:
-                await thread.ended()
-                await thread.reload_servers()
+            thread.reload_servers()
         except CodexError as error:
-            self.server.later("configWarning", {"summary": str(error), "details": None})
+            self._warn(error)
 
-    def _reloaded(self, thread: AppThread | None, _: asyncio.Task[None]) -> None:
+    def _reloaded(self, thread: AppThread, _: asyncio.Task[None]) -> None:
         del self._reloads[thread]
+
+    def _warn(self, error: CodexError) -> None:
+        text = f"failed to refresh MCP servers: {error}"
+        self.server.later("configWarning", {"summary": text, "details": None})
 
 
 async def _described(

@@ -118,7 +118,7 @@ class AppThread(ServedThread):
         if self.is_open:
             self.mcp_servers.watch(self._tell_server)
 
-    async def reload_servers(self) -> None:
+    def reload_servers(self) -> None:
         """Take over the MCP servers that are configured now.
 
         A session that is opened again later reads the configuration anyway.
@@ -127,7 +127,7 @@ class AppThread(ServedThread):
             ConfigError: the settings cannot be used.
         """
         if self.is_open and not self.is_closing:
-            await self.mcp_servers.reload(self.current_configuration())
+            self.mcp_servers.reload(self.current_configuration())
 
     def _tell_server(self, status: McpServerStatus) -> None:
         told = startup_data(self.thread_id, status)

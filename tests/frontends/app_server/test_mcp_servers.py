@@ -284,6 +284,7 @@ def test_the_client_calls_tools_and_nobody_is_asked(place: Workplace) -> None:
             CALL, call(thread, "fails", "echo", arguments={"a": 1}, _meta=meta)
         )
         assert echoed == {"content": [{"type": "text", "text": '{"a": 1}'}]}
+        assert "isError" not in echoed
         failed = server.ask(CALL, call(thread, "fails", "fails"))
         assert failed == {
             "content": [{"type": "text", "text": "no"}],
@@ -379,6 +380,28 @@ def test_a_reload_replaces_the_servers_of_open_threads(place: Workplace) -> None
         "mcp__new__environment",
     ]
     assert len(sent(place, "fails", "initialize")) == 1
+
+
+def test_a_server_that_is_left_out_answers_its_calls_first(place: Workplace) -> None:
+    with client(place, {"asks": odd(place, "asks")}) as server:
+        server.answer = None
+        thread = server.thread()
+        until_ready(server, thread, "asks")
+        asked = call(thread, "asks", "asks")
+        first = server.send(CALL, asked)
+        server.told("mcpServer/elicitation/request")
+        question = server.seen[-1]["id"]
+        configure(place, {"asks": odd(place, "asks", tool_timeout_sec=9)})
+        assert server.ask(RELOAD) == {}
+        until_ready(server, thread, "asks")
+        server.write({"id": question, "result": {"action": "decline"}})
+        content = server.answered(first)["result"]["content"]
+        assert content == [{"type": "text", "text": '{"action": "decline"}'}]
+        # One more, whose answer the client does not wait for.
+        server.send(CALL, asked)
+        server.told("mcpServer/elicitation/request")
+        configure(place, {})
+        server.ask(RELOAD)
 
 
 def test_a_reload_waits_for_the_turn_that_runs(place: Workplace) -> None:
