@@ -7,23 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from codex_py.app.user_programs import secret_names, user_programs
+from codex_py.app.standalone_command import StandaloneCommand
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.config.config import Config
-from codex_py.config.environment import (
-    allowed_environment,
-    hidden_names,
-    without_variables,
-)
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, ToolError, UsageError
-from codex_py.programs import programs_outside, record_writable_roots
-from codex_py.protocol.approval import SandboxMode, SandboxPolicy
-from codex_py.protocol.network_report import NetworkReport
+from codex_py.programs import programs_outside
+from codex_py.protocol.approval import SandboxMode
 from codex_py.sandbox.backends.backend import Backend
-from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
+from codex_py.sandbox.choice import platform_backends, problem
 from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import aligned
@@ -83,25 +77,14 @@ def _run(
 ) -> int:
     """Run a command in the sandbox. Returns its exit code, or the one that a shell would return."""
     policy = config.sandbox_policy(add_dirs)
-    programs = user_programs(config, environment, add_dirs)
-    variables = _variables(config, policy, environment)
-    hidden = hidden_names(config.shell_environment, environment, secret_names(config))
-    report = NetworkReport()
-    sandbox = PlatformSandbox(
-        programs.environment(variables),
-        home=config.home,
-        limits=config.sandbox_limits,
-        network=report,
-    )
+    prepared = StandaloneCommand(config, policy, environment, add_dirs)
     try:
-        record_writable_roots(config.home, variables, policy)
-        cleaned = without_variables(command, hidden)
-        confined = sandbox.command(cleaned, policy, config.cwd)
-        if sandbox.warning is not None:
-            tell(f"codex-py sandbox: {sandbox.warning}")
+        confined = prepared.argv(command)
+        if prepared.warning is not None:
+            tell(f"codex-py sandbox: {prepared.warning}")
         for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
-        process = subprocess.Popen(confined, cwd=config.cwd, env=variables)
+        process = subprocess.Popen(confined, cwd=config.cwd, env=prepared.environment)
         code = _exit_code(process)
     except ToolError as error:
         raise CodexError(
@@ -113,8 +96,8 @@ def _run(
             return _NOT_FOUND
         return _NOT_EXECUTABLE
     finally:
-        sandbox.release()
-    for blocked in report.take():
+        prepared.release()
+    for blocked in prepared.network.take():
         text = f"codex-py sandbox: blocked {blocked}"
         if blocked.pattern:
             text += f"; `--allow-domain {blocked.pattern}` allows it"
@@ -122,22 +105,6 @@ def _run(
     if code >= 0:
         return code
     return _SIGNAL_EXIT_BASE - code
-
-
-def _variables(
-    config: Config,
-    policy: SandboxPolicy,
-    environment: Mapping[str, str],
-) -> dict[str, str]:
-    """The environment of the command, without secrets."""
-    variables = allowed_environment(
-        config.shell_environment, environment, secret_names(config)
-    )
-    if not policy.network_access:
-        variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
-    if policy.profile:
-        variables["CODEX_PERMISSION_PROFILE"] = policy.profile
-    return variables
 
 
 def _exit_code(command: subprocess.Popen[bytes]) -> int:

@@ -1,6 +1,6 @@
 """Policies hold for what a model runs, in the real program.
 
-Tests `commands/sandbox.py`.
+Tests `commands/sandbox.py` and `app/standalone_command.py`.
 """
 
 import asyncio
