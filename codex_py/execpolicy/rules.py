@@ -129,6 +129,21 @@ def required_rules(
     return replace(base, prefix_rules=tuple(rules))
 
 
+def forbidding(
+    tables: Sequence[Mapping[str, Any]], command: Sequence[str]
+) -> str | None:
+    """The reason why rules of `requirements.toml` forbid a command; None if they do not.
+
+    `tables`: see `required_rules`.
+    """
+    found = required_rules(tables, CommandRules()).decide(command)
+    if found is None or found.decision is not Decision.FORBIDDEN:
+        return None
+    deciding = found.deciding
+    words = " ".join(deciding.prefix)
+    return deciding.justification or f"it starts with `{words}`"
+
+
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
     if isinstance(error, OSError):
         reason = error.strerror

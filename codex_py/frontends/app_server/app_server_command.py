@@ -25,6 +25,7 @@ from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.background_terminals import (
     BackgroundTerminalMethods,
 )
+from codex_py.frontends.app_server.commands import CommandMethods
 from codex_py.frontends.app_server.config_lists import ListMethods
 from codex_py.frontends.app_server.configuration import ConfigMethods
 from codex_py.frontends.app_server.file_search import FileSearchMethods
@@ -65,6 +66,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     FileMethods,
     FileSearchMethods,
     McpMethods,
+    CommandMethods,
 )
 """The groups of methods. Each has an instance for each client."""
 
