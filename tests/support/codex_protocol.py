@@ -22,6 +22,9 @@ _ANSWERS: Final = {
     "config/value/write": "v2/ConfigWriteResponse",
     "configRequirements/read": "v2/ConfigRequirementsReadResponse",
     "fuzzyFileSearch": "FuzzyFileSearchResponse",
+    "fuzzyFileSearch/sessionStart": "FuzzyFileSearchSessionStartResponse",
+    "fuzzyFileSearch/sessionStop": "FuzzyFileSearchSessionStopResponse",
+    "fuzzyFileSearch/sessionUpdate": "FuzzyFileSearchSessionUpdateResponse",
 }
 """The schemas of answers that are not named as the params of their method."""
 
