@@ -144,6 +144,12 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
     yield _appended(text, added, newline)
     if len(changes) == 1:
         ((key, value),) = changes.items()
+        if isinstance(value, list) and value:
+            # The last part may be a new table of an array.
+            last: dict[str, Any] = {}
+            _put(last, key, value[-1:])
+            table = tomlkit.dumps(last).replace("\n", newline)
+            yield _appended(text, table, newline)
         yield _with_sections(text, key, added, newline)
         if value is not None:
             line = tomlkit.dumps({key[-1]: value}).replace("\n", newline)

@@ -158,6 +158,12 @@ def test_a_link_stays_one_and_writers_take_turns(tmp_path: Path) -> None:
         ),
         ("[tui]\r\n# x\r\n[a]\r\n", "tui.y", 2, "[tui]\r\ny = 2\r\n# x\r\n[a]\r\n"),
         ("[[a]]\nx = 1\n[b]\n", "a", [{"x": 2}], "[[a]]\nx = 2\n[b]\n"),
+        (
+            "[[a]]\nx = 1 # x\n",
+            "a",
+            [{"x": 1}, {"y": [2]}],
+            "[[a]]\nx = 1 # x\n\n[[a]]\ny = [2]\n",
+        ),
         ("[a.b]\n", "a.b", {}, "[a.b]\n"),
     ],
 )
