@@ -25,6 +25,7 @@ _ANSWERS: Final = {
     "fuzzyFileSearch/sessionStart": "FuzzyFileSearchSessionStartResponse",
     "fuzzyFileSearch/sessionStop": "FuzzyFileSearchSessionStopResponse",
     "fuzzyFileSearch/sessionUpdate": "FuzzyFileSearchSessionUpdateResponse",
+    "modelProvider/default/set": "v2/ConfigWriteResponse",
 }
 """The schemas of answers that are not named as the params of their method."""
 

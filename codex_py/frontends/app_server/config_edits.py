@@ -24,8 +24,8 @@ from codex_py.frontends.app_server.items import Fields
 from codex_py.protocol.json_fields import as_object
 
 READ_ONLY: Final = "configLayerReadonly"
+INVALID: Final = "configValidationError"
 _CONFLICT: Final = "configVersionConflict"
-_INVALID: Final = "configValidationError"
 _MAX_CHANGES: Final = 256
 """The number of keys that one request may change. Other programs wait for their turn meanwhile."""
 _MAX_KEY: Final = 4_096
@@ -71,7 +71,7 @@ def edited(
             count += 1
             if count > _MAX_CHANGES:
                 problem = f"more than {_MAX_CHANGES} keys in one request"
-                raise write_error(_INVALID, problem)
+                raise write_error(INVALID, problem)
             try:
                 text = changed_text(text, path, {key: value})
             except ConfigError as error:
@@ -83,7 +83,7 @@ def edited(
 def invalid(error: ConfigError) -> RpcError:
     """Return the error of a change that leads to a configuration with this mistake."""
     problem = str(error).removeprefix("Error loading config.toml: ")
-    return write_error(_INVALID, f"Invalid configuration: {problem}")
+    return write_error(INVALID, f"Invalid configuration: {problem}")
 
 
 def _changes(
@@ -121,16 +121,16 @@ def edit_key(edit: ConfigEdit) -> KeyPath:
     """Return the parts of the key of a change. Raises an `RpcError` if there is none."""
     # The words are Codex's.
     if not edit.key_path.strip():
-        raise write_error(_INVALID, "keyPath must not be empty")
+        raise write_error(INVALID, "keyPath must not be empty")
     if len(edit.key_path) > _MAX_KEY:
-        raise write_error(_INVALID, f"keyPath has more than {_MAX_KEY} characters")
+        raise write_error(INVALID, f"keyPath has more than {_MAX_KEY} characters")
     key = parse_key(edit.key_path)
     if "" in key:
-        raise write_error(_INVALID, "keyPath segments must not be empty")
+        raise write_error(INVALID, "keyPath segments must not be empty")
     old = _OLD_PROFILES.get(key[0])
     if old is not None:
         raise write_error(
-            _INVALID,
+            INVALID,
             f"{old} and can no longer be written; use `--profile <name>` with"
             " `<name>.config.toml` instead",
         )
@@ -146,10 +146,10 @@ def _require_toml(value: Any) -> None:
     for part in _plain_values(value):
         if part is None:
             problem = "invalid type: null, expected any valid TOML value"
-            raise write_error(_INVALID, f"invalid value: {problem}")
+            raise write_error(INVALID, f"invalid value: {problem}")
         is_integer = isinstance(part, int)
         if is_integer and not -_MAX_INTEGER <= part < _MAX_INTEGER:
-            raise write_error(_INVALID, f"invalid value: {part} has more than 64 bits")
+            raise write_error(INVALID, f"invalid value: {part} has more than 64 bits")
 
 
 def _plain_values(value: Any) -> Iterator[Any]:
@@ -185,7 +185,7 @@ def require_unpinned(config: Config, edits: Sequence[ConfigEdit]) -> None:
                 asked = f"`features.{name}={str(value).lower()}`"
                 problem = f"{asked} is not in the allowed set {allowed}"
                 raise write_error(
-                    _INVALID,
+                    INVALID,
                     f"Invalid configuration: invalid value for `features`: {problem}"
                     f" (set by {requirements.file.path})",
                 )

@@ -18,6 +18,7 @@ from codex_py.config.permission_profiles import BUILT_IN, mode_of_profile
 from codex_py.config.skills import Skill, find_skills
 from codex_py.errors import CodexError, ConfigError
 from codex_py.frontends.app_server import config_params, params
+from codex_py.frontends.app_server.config_layers import setting_layer, shown_layers
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 
@@ -43,8 +44,8 @@ _NO_HOOKS: Final[Fields] = {"hooks": [], "warnings": []}
 
 
 class ListMethods(MethodGroup):
-    """Answers `permissionProfile/list`, `modelProvider/…`, `experimentalFeature/list`,
-    `skills/list` and `hooks/list`."""
+    """Answers `permissionProfile/list`, `experimentalFeature/…`, `skills/list`, `hooks/list`, and
+    the questions about `modelProvider/…`."""
 
     @serves("permissionProfile/list", config_params.ProfileList)
     async def profiles(self, asked: config_params.ProfileList) -> Fields:
@@ -62,15 +63,20 @@ class ListMethods(MethodGroup):
         found = list(map(_feature, listed_features(config)))
         return _page(found, asked, "feature flags")
 
+    @serves("experimentalFeature/enablement/set", config_params.FeatureSwitches)
+    async def switch_features(self, _: config_params.FeatureSwitches) -> Fields:
+        """Change nothing, and say so: the features that Codex switches here are not ours."""
+        return {"enablement": {}}
+
     @serves("modelProvider/list", params.Nothing)
     async def providers(self, _: params.Nothing) -> Fields:
-        """List the usable providers. They are changed with `config/value/write`."""
+        """List the usable providers. Their settings change with `config/value/write`."""
         config = await asyncio.to_thread(self.server.user_configuration)
         found = provider_summaries(config, self.server.environment)
         return {
             "data": list(map(_provider, found)),
             "defaultProviderId": config.model_provider,
-            "canChangeDefault": False,
+            "canChangeDefault": _can_change_default(config),
         }
 
     @serves("modelProvider/capabilities/read", params.Nothing)
@@ -209,6 +215,12 @@ def _feature(feature: Feature) -> Fields:
         "enabled": feature.is_on,
         "defaultEnabled": feature.is_default,
     }
+
+
+def _can_change_default(config: Config) -> bool:
+    """True unless a layer above the user's file sets the provider."""
+    setting = setting_layer(shown_layers(config), ("model_provider",))
+    return setting is None or setting.name in {"user", "system"}
 
 
 def _provider(provider: ProviderSummary) -> Fields:

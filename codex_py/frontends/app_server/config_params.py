@@ -1,5 +1,6 @@
 """The params of the methods about the configuration, with the names of Codex 0.171."""
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, Literal, cast
 
@@ -90,3 +91,20 @@ class SkillsList(Params):
 class HooksList(Params):
     cwds: list[str] = field(default_factory=list[str])
     thread_id: str | None = None
+
+
+@frozen(kw_only=True)
+class SkillWrite(Params):
+    enabled: bool
+    name: str | None = None
+    path: str | None = None
+
+
+@frozen(kw_only=True)
+class DefaultProvider(Params):
+    provider_id: str
+
+
+@frozen(kw_only=True)
+class FeatureSwitches(Params):
+    enablement: Mapping[str, bool]

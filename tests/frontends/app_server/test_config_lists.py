@@ -198,7 +198,7 @@ name = "No address"
     )
     answer = client.ask("modelProvider/list")
     assert answer["defaultProviderId"] == "key"
-    assert answer["canChangeDefault"] is False
+    assert answer["canChangeDefault"] is True
     assert "secret" not in json.dumps(answer)
     assert "password" not in json.dumps(answer)
     found = {each["id"]: each for each in answer["data"]}
@@ -224,6 +224,24 @@ name = "No address"
         "header": {"mode": "externallyConfigured", "envKey": "THE_KEY"},
         "ollama": {"mode": "none"},
     }
+
+
+def test_the_administrator_may_choose_the_provider(
+    client: Groups, system: Path
+) -> None:
+    (system / "managed_config.toml").write_text('model_provider = "ollama"\n')
+    answer = client.ask("modelProvider/list")
+    assert answer["defaultProviderId"] == "ollama"
+    assert answer["canChangeDefault"] is False
+
+
+def test_no_feature_is_switched_while_the_server_runs(client: Groups) -> None:
+    asked = {"memories": True, "hooks": False, "nothing": True}
+    answer = client.ask("experimentalFeature/enablement/set", enablement=asked)
+    assert answer == {"enablement": {}}
+    features = client.ask("experimentalFeature/list")["data"]
+    (hooks,) = [each for each in features if each["name"] == "hooks"]
+    assert hooks["enabled"] is True
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The configuration, read and changed by a client. Shapes and words are those of `codex app-server` 0.171.
 
 Tests `config/hidden.py`, `frontends/app_server/config_edits.py`, `frontends/app_server/config_layers.py`,
-`frontends/app_server/config_params.py`, `frontends/app_server/configuration.py`
-and `frontends/app_server/requirement_facts.py`.
+`frontends/app_server/config_params.py`, `frontends/app_server/configuration.py`,
+`frontends/app_server/requirement_facts.py` and `frontends/app_server/skill_switches.py`.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.json_rpc import RpcError
+from codex_py.app.json_rpc import INVALID_PARAMS, RpcError
 from codex_py.errors import ConfigError
 from codex_py.frontends.app_server.configuration import ConfigMethods
 from codex_py.protocol.checked import WrongValue
@@ -539,6 +539,63 @@ def test_a_managed_policy_is_a_requirement(client: Groups, system: Path) -> None
     assert told["network"] is None
 
 
+def test_skills_are_switched_by_name_or_by_file(
+    client: Groups, place: Workplace
+) -> None:
+    text = '[[skills.config]]\npath = "/a/SKILL.md" # mine\nenabled = false\n'
+    write(place, text)
+    for selector in ({"name": " one "}, {"path": "/b/../c/SKILL.md"}):
+        answer = client.ask("skills/config/write", enabled=False, **selector)
+        assert answer == {"effectiveEnabled": False}
+    assert text_of(place) == (
+        f'{text}\n[[skills.config]]\nname = "one"\nenabled = false\n'
+        '\n[[skills.config]]\npath = "/c/SKILL.md"\nenabled = false\n'
+    )
+    # Another file of the same name stays off.
+    for selector in ({"name": "one"}, {"path": "/c/SKILL.md"}, {"path": "/d"}):
+        answer = client.ask("skills/config/write", enabled=True, **selector)
+        assert answer == {"effectiveEnabled": True}
+    assert tomllib.loads(text_of(place)) == tomllib.loads(text)
+    client.ask("skills/config/write", enabled=True, path="/a/SKILL.md")
+    assert tomllib.loads(text_of(place)) == {}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [{}, {"name": "a", "path": "/a"}, {"name": " "}, {"path": "a"}, {"path": "/\0"}],
+)
+def test_a_switch_names_one_skill(
+    client: Groups, place: Workplace, selector: Mapping[str, str]
+) -> None:
+    error = client.refused("skills/config/write", enabled=False, **selector)
+    assert error.code == INVALID_PARAMS
+    assert text_of(place) == MINE
+
+
+def test_a_skill_that_the_system_disables_stays_off(
+    client: Groups, place: Workplace, system: Path
+) -> None:
+    disabled = 'skills.config = [{ name = "one", enabled = false }]\n'
+    (system / "config.toml").write_text(disabled)
+    asked = {"enabled": True, "name": "one"}
+    answer = client.ask("skills/config/write", **asked)
+    assert answer == {"effectiveEnabled": False}
+    assert text_of(place) == MINE
+
+
+def test_the_default_provider_is_set(client: Groups, place: Workplace) -> None:
+    answer = client.ask("modelProvider/default/set", providerId="mine")
+    assert (answer["status"], answer["version"]) == ("ok", user_version(client))
+    approval = 'approval_policy = "on-request"\n'
+    provider = 'model_provider = "mine"\n'
+    assert text_of(place) == MINE.replace(approval, approval + provider)
+    client.ask("modelProvider/default/set", providerId="ollama")
+    error = client.refused("modelProvider/default/set", providerId="nobody")
+    assert str(error) == "Model provider `nobody` is not configured."
+    assert error.data == {"config_write_error_code": "configValidationError"}
+    assert 'model_provider = "ollama"' in text_of(place)
+
+
 DONE = [*ev_message("done"), ev_completed()]
 
 
@@ -612,6 +669,10 @@ CHANGES: Sequence[tuple[str, Any]] = [
     ("config/value/write", edit("tui", {"theme": "y"}, "upsert")),
     ("config/value/write", edit("mcp_servers.two", {"command": "z"})),
     ("config/value/write", edit("mcp_servers.one", None)),
+    ("skills/config/write", {"enabled": False, "name": "one"}),
+    ("skills/config/write", {"enabled": False, "path": "/a/SKILL.md"}),
+    ("skills/config/write", {"enabled": True, "name": "one"}),
+    ("modelProvider/default/set", {"providerId": "mine"}),
     ("config/batchWrite", {"edits": []}),
     ("config/batchWrite", {"edits": [edit("notify", []), edit("model", "b")]}),
 ]
@@ -627,9 +688,6 @@ def test_codex_reads_and_writes_the_same(place: Workplace) -> None:
     write(place, MINE)
     with AppServer(place.home, place.cwd) as server:
         ours = [server.ask(*each) for each in (reads, *CHANGES, reads)]
-    assert [each["version"] for each in ours[1:-1]] == [
-        each["version"] for each in theirs[1:-1]
-    ]
     assert ours[1:-1] == theirs[1:-1]
     for our, their in ((ours[0], theirs[0]), (ours[-1], theirs[-1])):
         assert our["origins"] == their["origins"]
