@@ -217,6 +217,32 @@ class Session(SessionState):
         """
         return await self._run(TurnStart(new_thread_id(), None), self._compact)
 
+    async def run_own(self, work: Callable[[], Awaitable[None]]) -> TurnResult:
+        """Run work of the user's as a turn: the model is asked only if prompts are steered into it.
+
+        Events, errors and cancellation are the same as for `run_turn`.
+
+        Args:
+            work: it may `emit` items, and `tell` the model about its result.
+
+        Raises:
+            RuntimeError: a turn is running, or the session is closed.
+        """
+
+        async def run(turn: RunningTurn, retries: RetryBudget) -> None:
+            turn.takes_steering = True
+            try:
+                await work()
+            except asyncio.CancelledError:
+                self.log.abort(turn.ending)
+                raise
+            if self.steered:
+                await self._answer(turn, retries)
+            else:
+                turn.takes_steering = False
+
+        return await self._run(TurnStart(new_thread_id(), None), run)
+
     def steer(
         self,
         text: str,
@@ -305,9 +331,14 @@ class Session(SessionState):
         file = self.session_file
         return self.has_begun and file is not None and file.exists()
 
+    @property
+    def is_untouched(self) -> bool:
+        """True if the thread is new, and nothing was added to its first items."""
+        return self.log.is_untouched
+
     def state(self) -> ThreadState | None:
         """The state of the thread, for `SessionOptions.continued`; None if nothing was added."""
-        if self.log.is_untouched:
+        if self.is_untouched:
             return None
         return self.log.state(self.name)
 

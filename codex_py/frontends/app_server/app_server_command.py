@@ -42,6 +42,7 @@ from codex_py.frontends.app_server.params import ParamsT
 from codex_py.frontends.app_server.server import Server
 from codex_py.frontends.app_server.threads import ThreadMethods
 from codex_py.frontends.app_server.turns import TurnMethods
+from codex_py.frontends.app_server.user_commands import UserCommandMethods
 from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.json_schema import schema_of_class
 from codex_py.version import __version__
@@ -58,6 +59,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     HistoryPageMethods,
     HistoryChangeMethods,
     TurnMethods,
+    UserCommandMethods,
     GoalMethods,
     ConfigMethods,
     ListMethods,

@@ -110,7 +110,7 @@ class HistoryPageMethods(MethodGroup):
             running = thread.feed and thread.feed.turn_id
         if thread is not None and thread.is_open:
             path = thread.session.session_file
-            if not thread.session.has_begun:
+            if thread.session.is_untouched:
                 text = (
                     f"thread {thread_id} is not materialized yet;"
                     f" {method} is unavailable before first user message"

@@ -343,7 +343,7 @@ def _command(item: event_items.CommandExecution, cwd: str) -> Fields:
         "command": item.command,
         "cwd": item.cwd or cwd,
         "processId": None,
-        "source": "agent",
+        "source": "userShell" if item.is_users else "agent",
         "status": camel_case(item.status),
         "commandActions": command_actions(script, item.cwd or cwd),
         "aggregatedOutput": output,

@@ -13,6 +13,7 @@ from codex_py.app.json_rpc import JsonRpc
 from codex_py.app.options import SessionOptions
 from codex_py.app.served_thread import ServedThread
 from codex_py.app.settings import configured_choices
+from codex_py.app.user_shell import UserShell
 from codex_py.config.config import Config
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
 from codex_py.frontends.app_server.mcp_status import startup_data
@@ -65,6 +66,10 @@ class AppThread(ServedThread):
         self._texts = texts
         self._prompt: event_items.UserMessage | None = None
         """The prompt of the turn that starts."""
+        self.shell = UserShell(environment)
+        """Runs the commands of the user."""
+        self._beside: set[asyncio.Task[None]] = set()
+        """The work that runs beside the turns."""
         self._subscription = asyncio.Event()
         """Set while the client wants the notifications of the thread."""
         self._subscription.set()
@@ -81,7 +86,8 @@ class AppThread(ServedThread):
 
     @property
     def is_idle(self) -> bool:
-        return super().is_idle and self._uses == 0
+        is_unused = self._uses == 0 and not self._beside
+        return super().is_idle and is_unused and self.shell.is_idle
 
     @contextmanager
     def kept_open(self) -> Generator[None]:
@@ -193,7 +199,8 @@ class AppThread(ServedThread):
 
         Raises the errors of `open`; the next opening then has the settings from before.
         """
-        await self.close()
+        # What the user has left running in the background goes on.
+        await super().close()
         options_before = self.options
         cwd_before = self._cwd
         table_before = self.table
@@ -229,6 +236,24 @@ class AppThread(ServedThread):
         with self.answering():
             turn = self.begin(work)
             return turn_data(await turn.started(), "inProgress")
+
+    def run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work of the user's beside the running turn. An interrupt of the turn ends it, too."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    def cancel(self) -> None:
+        for task in self._beside:
+            task.cancel()
+        super().cancel()
+
+    async def close(self) -> None:
+        self.cancel()
+        if self._beside:
+            await asyncio.wait(self._beside)
+        await super().close()
+        await self.shell.aclose()
 
     @property
     def is_subscribed(self) -> bool:

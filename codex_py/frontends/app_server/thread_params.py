@@ -49,3 +49,9 @@ class InjectItems(OneThread):
 @frozen(kw_only=True)
 class Revert(OneThread):
     before_turn_id: str
+
+
+@frozen(kw_only=True)
+class ShellCommand(OneThread):
+    command: str
+    timeout_ms: int = 3_600_000

@@ -7,9 +7,8 @@ conversation, and the model gets it in the words of Codex.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
 
-from codex_py.app.user_programs import user_programs, user_shell
+from codex_py.app.user_shell import shell_command, shell_environment, told_command
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, cause
 from codex_py.frontends.tui.relay import Relay, kept_output, raw_terminal
@@ -17,12 +16,8 @@ from codex_py.frontends.tui.screen import Screen
 from codex_py.process.foreground import ForegroundCommand
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol import event_items, events
-from codex_py.streams.plain_text import command_output, plain
+from codex_py.streams.plain_text import plain
 
-_TOLD: Final = 40_000
-"""Characters of output for the model, from its start and its end; some 10,000 tokens."""
-_UNPAGED: Final = {"PAGER": "cat", "GIT_PAGER": "cat"}
-"""No pagers: their output over the whole screen could not be kept."""
 _OF_SHELL_ALONE = re.compile(
     r"(?:cd|pushd|popd|export|unset|alias|source|\.|umask|set|shopt|ulimit)(?: [^;&|\n]*)?"
 )
@@ -44,12 +39,8 @@ class UserShell:
         sink: events.EventSink,
     ) -> None:
         self._cwd = config.cwd
-        if config.settings.allow_login_shell:
-            self._shell_option = "-lc"
-        else:
-            self._shell_option = "-c"
-        own = user_programs(config, environment).without_keys(environment)
-        self._environment = {**own, **_UNPAGED}
+        self._config = config
+        self._environment = shell_environment(config, environment)
         self._screen = screen
         self._sink = sink
         self._processes = ProcessSessions()
@@ -111,7 +102,7 @@ class UserShell:
         try:
             return ForegroundCommand(
                 self._processes,
-                [user_shell(self._environment), self._shell_option, command],
+                shell_command(command, self._config, self._environment),
                 cwd=self._cwd,
                 environment=self._environment,
                 size=(self._screen.width, self._screen.height),
@@ -147,7 +138,7 @@ class UserShell:
             was_stopped=ran.process.was_killed,
         )
         self._sink(events.ItemCompleted(done))
-        tell(_message(item.command, command_output(output), ran))
+        tell(told_command(item.command, output, ran.exit_code, ran.duration_s))
 
 
 def _typed_text(typed: bytes) -> str:
@@ -159,21 +150,3 @@ def _typed_text(typed: bytes) -> str:
 def changes_shell_alone(command: str) -> bool:
     """True if a command has no lasting effect, because each runs in its own shell."""
     return _OF_SHELL_ALONE.fullmatch(command.strip()) is not None
-
-
-def _message(
-    command: str,
-    output: str,
-    ran: ForegroundCommand,
-) -> str:
-    """The message for the model, in the form of Codex."""
-    missing = len(output) - _TOLD
-    if missing > 0:
-        half = _TOLD // 2
-        remark = f"... {missing} characters omitted ..."
-        output = f"{output[:half]}\n{remark}\n{output[-half:]}"
-    return (
-        f"<user_shell_command>\n<command>\n{command}\n</command>\n<result>\n"
-        f"Exit code: {ran.exit_code}\nDuration: {ran.duration_s:.4f} seconds\n"
-        f"Output:\n{output}\n</result>\n</user_shell_command>"
-    )
