@@ -105,6 +105,8 @@ class Config:
     web_search: Literal["disabled", "cached", "indexed", "live"]
     mcp_servers: Mapping[str, McpServerConfig]
 
+    skill_folders: tuple[Path, ...] = ()
+    """Further folders of skills, absolute, which the client of a server names."""
     plugins: tuple[Plugin, ...]
     """The plugins, sorted by name. Only their MCP servers are in the layers."""
     notify: tuple[str, ...] | None

@@ -77,6 +77,7 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
         folders.append(Folder(config.home / "skills" / ".system", "bundled"))
     folders.append(Folder(SYSTEM_FOLDER / "skills", "system"))
     folders += plugin_folders(config, "skills")
+    folders += [Folder(path, "user") for path in config.skill_folders]
     # In the user's home folder, the skills are the user's own.
     own = {user / name for name in _SKILLS}
     found = project_folders(config, *_SKILLS)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,12 +34,13 @@ class _Server(Server):
     def configuration(
         self, cwd: str | None = None, table: Mapping[str, Any] | None = None
     ) -> Config:
-        return load_config(
+        config = load_config(
             cwd=self._cwd / (cwd or "."),
             environment=self.environment,
             flags=table or {},
             system=self._system,
         )
+        return replace(config, skill_folders=self.skill_folders)
 
     def user_configuration(self, user_text: str | None = None) -> Config:
         return load_config(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
@@ -44,8 +45,8 @@ _NO_HOOKS: Final[Fields] = {"hooks": [], "warnings": []}
 
 
 class ListMethods(MethodGroup):
-    """Answers `permissionProfile/list`, `experimentalFeature/…`, `skills/list`, `hooks/list`, and
-    the questions about `modelProvider/…`."""
+    """Answers `permissionProfile/list`, `experimentalFeature/…`, `skills/…`, `hooks/list`, and the
+    questions about `modelProvider/…`."""
 
     @serves("permissionProfile/list", config_params.ProfileList)
     async def profiles(self, asked: config_params.ProfileList) -> Fields:
@@ -91,6 +92,20 @@ class ListMethods(MethodGroup):
     async def skills(self, asked: config_params.SkillsList) -> Fields:
         """List the skills of each folder. They are always read anew."""
         return await self._of_folders(asked.cwds, self._skills, _NO_SKILLS)
+
+    @serves("skills/extraRoots/set", config_params.SkillRoots)
+    async def set_skill_roots(self, asked: config_params.SkillRoots) -> Fields:
+        """Set the further folders with skills, of threads that are opened from now on."""
+        folders = tuple(map(Path, asked.extra_roots))
+        if len(folders) > _MAX_FOLDERS:
+            problem = f"more than {_MAX_FOLDERS} folders in one request"
+            raise RpcError(INVALID_REQUEST, problem)
+        for folder in folders:
+            if not folder.is_absolute():
+                problem = f"extraRoots: {str(folder)!r} is not absolute"
+                raise RpcError(INVALID_REQUEST, problem)
+        self.server.skill_folders = folders
+        return {}
 
     @serves("hooks/list", config_params.HooksList)
     async def hooks(self, asked: config_params.HooksList) -> Fields:

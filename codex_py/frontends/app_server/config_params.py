@@ -82,6 +82,11 @@ class FeatureList(Page):
 
 
 @frozen(kw_only=True)
+class SkillRoots(Params):
+    extra_roots: list[str]
+
+
+@frozen(kw_only=True)
 class SkillsList(Params):
     cwds: list[str] = field(default_factory=list[str])
     force_reload: bool = False

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from codex_py.app.json_rpc import JsonRpc
@@ -23,6 +24,7 @@ class Server:
         environment: the environment of the server.
         home: `$CODEX_HOME`, absolute.
         options: the options of every session.
+        skill_folders: the folders in which the client has skills too.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Server:
         self.rpc = rpc
         self.environment = environment
         self.home = codex_home(environment)
+        self.skill_folders: tuple[Path, ...] = ()
         self.options = replace(
             served_options(arguments), source="vscode", may_add_servers=True
         )
@@ -59,7 +62,8 @@ class Server:
         Raises:
             ConfigError: the settings cannot be used.
         """
-        return folder_config(self._arguments, self.environment, cwd, table or {})
+        config = folder_config(self._arguments, self.environment, cwd, table or {})
+        return replace(config, skill_folders=self.skill_folders)
 
     @asynccontextmanager
     async def large_answer(self) -> AsyncGenerator[None]:

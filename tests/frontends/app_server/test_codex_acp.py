@@ -361,6 +361,23 @@ def test_the_editor_chooses_the_mode(place: Workplace) -> None:
     assert [modes[mode] in told[mode] for mode in modes] == [True] * 3
 
 
+def test_a_session_has_the_skills_of_another_folder(
+    place: Workplace, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    skill = other / ".agents/skills/tidy/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tidy\ndescription: Tidies up.\n---\nTidy up.\n")
+    folders = {"cwd": str(place.cwd), "additionalDirectories": [str(other)]}
+    with Editor(place, DONE) as editor, Adapter(editor) as adapter:
+        session = adapter.ask("session/new", **folders, mcpServers=[])
+        name = {"sessionId": session["sessionId"]}
+        prompt = [{"type": "text", "text": "$tidy"}]
+        adapter.ask("session/prompt", **name, prompt=prompt)
+        adapter.ask("session/close", **name)
+    assert "Tidy up." in json.dumps(editor.model.requests[0].fields["input"])
+
+
 def test_the_released_codex_shows_the_same(place: Workplace, tmp_path: Path) -> None:
     """The calls of a turn and its answer, with titles, kinds, contents and ends."""
     if CODEX is None:

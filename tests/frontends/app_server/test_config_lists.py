@@ -301,6 +301,24 @@ def test_skills_are_listed_for_each_folder(client: Groups, place: Workplace) -> 
     assert str(error) == "more than 64 folders in one request"
 
 
+def test_further_folders_of_skills_are_those_of_the_last_request(
+    client: Groups, place: Workplace
+) -> None:
+    further = place.cwd.parent / "further"
+    found = skill(further, "found")
+    assert client.ask("skills/extraRoots/set", extraRoots=[str(further)]) == {}
+    (entry,) = client.ask("skills/list", cwds=[str(place.cwd)])["data"]
+    (listed,) = entry["skills"]
+    assert (listed["path"], listed["scope"]) == (str(found), "user")
+    client.ask("skills/extraRoots/set", extraRoots=[])
+    (entry,) = client.ask("skills/list", cwds=[str(place.cwd)])["data"]
+    assert entry["skills"] == []
+    error = client.refused("skills/extraRoots/set", extraRoots=["further"])
+    assert str(error) == "extraRoots: 'further' is not absolute"
+    error = client.refused("skills/extraRoots/set", extraRoots=[str(further)] * 65)
+    assert str(error) == "more than 64 folders in one request"
+
+
 def test_hooks_are_listed_with_their_trust(
     client: Groups, place: Workplace, system: Path
 ) -> None:
