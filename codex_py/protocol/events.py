@@ -242,6 +242,14 @@ class FilesPatched(_LiveOnly):
 
 
 @frozen
+class ReviewStarted(_LiveOnly):
+    """The turn is a review: a reviewer answers its prompt."""
+
+    name: str
+    """The change that is reviewed, in words."""
+
+
+@frozen
 class GoalChanged(_LiveOnly):
     """The thread got a goal, lost it, or the goal's facts changed."""
 
@@ -320,6 +328,7 @@ Event: TypeAlias = (
     | HookProgress
     | SteeringRefused
     | FilesPatched
+    | ReviewStarted
     | GoalChanged
     | BugFound
     | AgentEvent

@@ -29,6 +29,7 @@ _FACTS = {
     "task_complete",
     "turn_aborted",
     "items_injected",
+    "entered_review_mode",
 }
 """The events that are shown among the items."""
 _SHOWN = {*_FACTS, "thread_rolled_back"}
@@ -202,7 +203,8 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
     """Read the items of the whole thread, without the turns that were taken back.
 
     Among them are the last item of each compaction, and events: the diffs of patches, the starts
-    and ends of turns, and the marks before items that a client has injected; see `RolloutEvents`.
+    and ends of turns, the starts of reviews, and the marks before items that a client has injected;
+    see `RolloutEvents`.
 
     Args:
         last_bytes: read about this many bytes at the end of the file; None for all of it.

@@ -347,6 +347,10 @@ class RolloutEvents:
                     "duration_ms": int((time.monotonic() - self._turn_began) * 1000),
                 }
                 self._write({"type": "task_complete", **facts})
+            case events.ReviewStarted(name):
+                target = {"type": "custom", "instructions": name}
+                begun = {"target": target, "user_facing_hint": name}
+                self._write({"type": "entered_review_mode", **begun})
             case events.GoalChanged(goal):
                 self._write({"type": "goal", "goal": goal})
             case events.UsageReported(last, total, context_window, plan):

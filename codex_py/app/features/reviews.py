@@ -24,7 +24,12 @@ from codex_py.errors import CodexError, ExitCode
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.event_items import CommandExecution
-from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
+from codex_py.protocol.events import (
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    ReviewStarted,
+)
 from codex_py.protocol.extension import Extension, NewChild, Thread, TurnStart
 from codex_py.protocol.items import Message
 from codex_py.protocol.messages import replace_surrogates
@@ -67,8 +72,12 @@ class Reviews:
 
     def __call__(self, thread: Thread) -> Extension:
         @asynccontextmanager
-        async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
+        async def around_turn(start: TurnStart) -> AsyncGenerator[None]:
             self.review = None
+            target = self._target
+            prompt = start.prompt
+            if target is not None and prompt and prompt.text == self._prompt:
+                thread.emit(ReviewStarted(target.name))
             yield
 
         def wrap_model(inner: ModelStream) -> ModelStream:

@@ -1,7 +1,7 @@
 """Reads stored threads in the format of Codex: the facts about each, and its turns."""
 
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -12,9 +12,14 @@ from codex_py.app.session import Session
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import SessionError
-from codex_py.frontends.app_server.items import Fields, shown_item, turn_data
+from codex_py.frontends.app_server.items import (
+    Fields,
+    as_review,
+    shown_item,
+    turn_data,
+)
 from codex_py.frontends.app_server.params import ThreadList
-from codex_py.protocol.json_fields import lenient_integer
+from codex_py.protocol.json_fields import lenient_integer, text_field
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import user_prompt
 from codex_py.rollout.index import find_session, recent_sessions, thread_names
@@ -30,6 +35,7 @@ _MAX_PAGE: Final = 100
 """Number of threads in a page, whatever the client asks for."""
 _INTERACTIVE: Final = ("cli", "vscode")
 """The sources of threads that are listed unless the client names others."""
+_REVIEW: Final = b'{"type":"entered_review_mode"'
 _INJECTED: Final = b'{"type":"items_injected"'
 _TURN_EVENTS: Final = {"task_started", "task_complete", "turn_aborted"}
 
@@ -181,9 +187,14 @@ def _turn(
     ended = found.get("task_complete", {})
     shown: list[Fields] = []
     for item in thread_items(items):
-        data = shown_item(item, f"{turn_id}-{len(shown) + 1}", cwd)
+        data = shown_item(item, "", cwd)
         if data is not None:
             shown.append(data)
+    review = _reviewed(items)
+    if review:
+        shown = as_review(shown, review, is_over=turn_id != running)
+    for number, data in enumerate(shown, 1):
+        data["id"] = f"{turn_id}-{number}"
     if not shown and not begun:
         return None
     status = "inProgress"
@@ -197,6 +208,14 @@ def _turn(
         startedAt=begun.get("started_at"),
         durationMs=ended.get("duration_ms"),
     )
+
+
+def _reviewed(items: Iterable[EncodedItem]) -> str:
+    """The change that a turn reviews, in words; empty if the turn is no review."""
+    for item in items:
+        if item.startswith(_REVIEW):
+            return text_field(decode_json(item), "user_facing_hint")
+    return ""
 
 
 def _status(found: Container[str]) -> str:

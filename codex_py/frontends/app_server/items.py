@@ -1,6 +1,7 @@
 """Converts events of a turn to notifications of Codex 0.171, live or from a stored thread."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -16,6 +17,8 @@ from codex_py.protocol.annotations import camel_case
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.stream import Usage
 
+NO_REVIEW: Final = "Reviewer failed to output a response."
+"""Codex's text at the end of a review without an answer."""
 _ERROR_INFO: Final = {
     "context_length_exceeded": "contextWindowExceeded",
     "server_overloaded": "serverOverloaded",
@@ -92,6 +95,36 @@ def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> Fields |
     return {"id": item_id, **fields}
 
 
+def entered_review(name: str) -> Fields:
+    """The item that begins a review, without its id. `name`: the change, in words."""
+    return {"type": "enteredReviewMode", "review": name}
+
+
+def exited_review(text: str) -> Fields:
+    """The item that ends a review, without its id. `text`: the findings."""
+    return {"type": "exitedReviewMode", "review": text}
+
+
+def as_review(items: Sequence[Fields], name: str, *, is_over: bool) -> list[Fields]:
+    """The items of a turn that is a review, as Codex shows them.
+
+    Args:
+        items: the items of a turn whose prompt asks for the review.
+        name: the change, in words.
+        is_over: True if the turn has ended.
+    """
+    shown = [entered_review(name)]
+    has_answer = False
+    for item in items[1:]:
+        if item["type"] == "agentMessage" and not has_answer:
+            has_answer = True
+            shown.append(exited_review(item["text"]))
+        shown.append(item)
+    if is_over and not has_answer:
+        shown.append(exited_review(NO_REVIEW))
+    return shown
+
+
 def _fields(item: event_items.ThreadItem, cwd: str) -> Fields | None:
     match item:
         case event_items.UserMessage():
@@ -155,6 +188,8 @@ class TurnFeed:
         self._part = -1
         """The part of the reasoning that is being streamed."""
         self._changes = NetChanges()
+        self._is_review = False
+        """True from the start of a review to its answer."""
 
     def new_id(self) -> str:
         """Make an id for an item of the client."""
@@ -171,6 +206,9 @@ class TurnFeed:
     def take(self, event: events.Event) -> None:
         """Send the notifications for an event of the turn, except for its start and end."""
         match event:
+            case events.ReviewStarted(name):
+                self._is_review = True
+                self._show_whole(entered_review(name))
             case events.ItemStarted(item) | events.ItemUpdated(item):
                 self._start_item(item)
             case events.ItemCompleted(item):
@@ -225,6 +263,8 @@ class TurnFeed:
 
     def end(self, event: events.TurnCompleted | events.TurnFailed) -> Fields:
         """Send the last notifications, and return the turn."""
+        if self._is_review:
+            self._end_review(NO_REVIEW)
         status = "completed"
         error = None
         if isinstance(event, events.TurnFailed):
@@ -283,6 +323,8 @@ class TurnFeed:
         """Notify that an item has ended, and that it has started if that was not done."""
         if _fields(item, "") is None:
             return
+        if self._is_review and isinstance(item, event_items.AgentMessage):
+            self._end_review(item.text)
         item_id = self._begin(item)
         shown = shown_item(item, item_id, str(self._cwd))
         if isinstance(item, event_items.AgentMessage):
@@ -290,6 +332,16 @@ class TurnFeed:
         self._tell("item/completed", item=shown, completedAtMs=milliseconds())
         self._ids.pop(item.id, None)
         self._streamed.pop(type(item), None)
+
+    def _end_review(self, text: str) -> None:
+        self._is_review = False
+        self._show_whole(exited_review(text))
+
+    def _show_whole(self, fields: Fields) -> None:
+        """Notify of an item that is whole as it starts. `fields`: all but its id."""
+        item = {"id": self.new_id(), **fields}
+        self._tell("item/started", item=item, startedAtMs=milliseconds())
+        self._tell("item/completed", item=item, completedAtMs=milliseconds())
 
     def _reasoning(self, delta: str, part: int) -> None:
         if event_items.ReasoningSummary not in self._streamed:

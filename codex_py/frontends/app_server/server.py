@@ -40,7 +40,10 @@ class Server:
         self.home = codex_home(environment)
         self.skill_folders: tuple[Path, ...] = ()
         self.options = replace(
-            served_options(arguments), source="vscode", may_add_servers=True
+            served_options(arguments),
+            source="vscode",
+            can_review=True,
+            may_add_servers=True,
         )
 
     def name_client(self, name: str) -> None:

@@ -55,3 +55,33 @@ class Revert(OneThread):
 class ShellCommand(OneThread):
     command: str
     timeout_ms: int = 3_600_000
+
+
+@frozen(kw_only=True)
+class UncommittedChanges(Params):
+    type: Literal["uncommittedChanges"]
+
+
+@frozen(kw_only=True)
+class BaseBranch(Params):
+    type: Literal["baseBranch"]
+    branch: str
+
+
+@frozen(kw_only=True)
+class Commit(Params):
+    type: Literal["commit"]
+    sha: str
+    title: str | None = None
+
+
+@frozen(kw_only=True)
+class CustomReview(Params):
+    type: Literal["custom"]
+    instructions: str
+
+
+@frozen(kw_only=True)
+class ReviewStart(OneThread):
+    target: UncommittedChanges | BaseBranch | Commit | CustomReview
+    delivery: Literal["inline"] = "inline"
