@@ -11,7 +11,7 @@ from codex_py.errors import ModelError, StreamError
 from codex_py.model.auth import ProviderKey, TokenSource, stored_fields
 from codex_py.model.chatgpt.sources import token_source
 from codex_py.model.chatgpt.tokens import Tokens, tokens_in
-from codex_py.model.chatgpt.usage import plan_usage
+from codex_py.model.chatgpt.usage import plan_reset_credits, plan_usage
 from codex_py.model.providers import chatgpt_url
 from codex_py.protocol.json_fields import JsonObject
 
@@ -72,9 +72,19 @@ class PlanAccount:
 
     async def usage(self) -> JsonObject:
         """Ask ChatGPT for the usage of the plan. See `plan_usage`."""
-        address = chatgpt_url(self._config.settings.chatgpt_base_url)
-        source = self._source()
-        return await plan_usage(address, source, own_names(), self._environment)
+        return await plan_usage(
+            self._address, self._source(), own_names(), self._environment
+        )
+
+    async def reset_credits(self) -> JsonObject | None:
+        """Ask ChatGPT for the credits that reset limits. See `plan_reset_credits`."""
+        return await plan_reset_credits(
+            self._address, self._source(), own_names(), self._environment
+        )
+
+    @property
+    def _address(self) -> str:
+        return chatgpt_url(self._config.settings.chatgpt_base_url)
 
     def _source(self) -> TokenSource:
         workspaces = self._config.settings.forced_chatgpt_workspace_id

@@ -153,6 +153,7 @@ class ChatGPT(ScriptedServer):
         left_out: names of tokens that the answer to a renewal leaves out.
         used_up: a 429 for every request to the model.
         usage: the answer about the usage of a plan.
+        reset_credits: the answer about the credits that reset limits; None for none.
         listings: the number of lists of models that were given.
         plan_models: the entries of these lists.
         on_renewal: called within each renewal that succeeds, before it is answered.
@@ -171,6 +172,7 @@ class ChatGPT(ScriptedServer):
         self.bot_check = False
         self.renewal_status = 200
         self.usage: object = USAGE
+        self.reset_credits: object = None
         self.on_renewal: Callable[[], object] = lambda: None
         self.listings = 0
         self.plan_models: list[Any] = [{"slug": "gpt-5.5"}]
@@ -267,6 +269,7 @@ class ChatGPT(ScriptedServer):
             "POST /api/accounts/deviceauth/token": self._device_token,
             "GET /v1/user-auth-credential/whoami": self._owner,
             "GET /backend-api/wham/usage": self._tell_usage,
+            "GET /backend-api/wham/rate-limit-reset-credits": self._tell_credits,
             "GET /backend-api/codex/models": self._list_models,
             "POST /backend-api/codex/responses": self._respond,
         }
@@ -433,6 +436,12 @@ class ChatGPT(ScriptedServer):
     def _tell_usage(self, request: testing.RecordedRequest) -> RenderedReply:
         self._check_request(request)
         return _json(self.usage)
+
+    def _tell_credits(self, request: testing.RecordedRequest) -> RenderedReply:
+        self._check_request(request)
+        if self.reset_credits is None:
+            raise _Refused(404, {"detail": "Not Found"})
+        return _json(self.reset_credits)
 
     def _respond(self, request: testing.RecordedRequest) -> RenderedReply:
         try:

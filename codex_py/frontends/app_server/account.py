@@ -18,6 +18,7 @@ from codex_py.frontends.app_server.methods import MethodGroup, serves
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.plan_facts import plan_type, rate_limits
 from codex_py.frontends.app_server.server import Server
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.streams.standard import tell
 
 
@@ -96,8 +97,8 @@ class AccountMethods(MethodGroup):
         self.server.later("account/updated", {"authMode": None, "planType": None})
         return {}
 
-    @serves("account/rateLimits/read", params.Nothing)
-    async def limits(self, _: params.Nothing) -> Fields:
+    @serves("account/rateLimits/read", params.RateLimitsRead)
+    async def limits(self, asked: params.RateLimitsRead) -> Fields:
         """Tell how much of the plan is used up."""
         config = self.server.configuration()
         key = account_key(config, self.server.environment)
@@ -108,8 +109,12 @@ class AccountMethods(MethodGroup):
         if not key.is_token:
             problem = "chatgpt authentication required to read rate limits"
             raise RpcError(INVALID_REQUEST, problem)
-        usage = await PlanAccount(config, self.server.environment, key).usage()
-        return rate_limits(usage)
+        account = PlanAccount(config, self.server.environment, key)
+        usage = await account.usage()
+        credits: JsonObject | None = None
+        if not asked.exclude_reset_credit_details:
+            credits = await account.reset_credits()
+        return rate_limits(usage, credits)
 
     @serves("model/list", params.ModelList)
     async def models(self, asked: params.ModelList) -> Fields:

@@ -29,7 +29,6 @@ _WITHOUT_EFFECT: Final = {
     "appBrand",
     "codexStreamlinedLogin",
     "useHostedLoginSuccessPage",
-    "excludeResetCreditDetails",
     "supportsLunaReserve",
     "historyMode",
     "text_elements",
@@ -354,6 +353,11 @@ class ModelList(Params):
     cursor: _Cursor = "0"
     limit: _Limit = 1000
     include_hidden: bool = False
+
+
+@frozen(kw_only=True)
+class RateLimitsRead(Params):
+    exclude_reset_credit_details: bool = False
 
 
 @frozen(kw_only=True)

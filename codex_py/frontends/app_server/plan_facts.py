@@ -1,15 +1,19 @@
 """Converts what ChatGPT tells about a plan to the format of Codex 0.171."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, cast
 
 from codex_py.frontends.app_server.items import Fields
 from codex_py.protocol.json_fields import (
     JsonObject,
     as_object,
+    integer_field,
     object_field,
+    objects,
     text_field,
 )
+from codex_py.protocol.stream import PlanLimit, PlanUse
 
 _OWN_LIMIT: Final = "codex"
 """The id of the limits that hold for requests of a session."""
@@ -36,6 +40,8 @@ _PLANS: Final = frozenset(
         "sci_plus",
     }
 )
+_CREDIT_STATUSES: Final = frozenset({"available", "redeeming", "redeemed"})
+_MAX_PERCENT: Final = 1_000_000
 _REACHED: Final = frozenset(
     {
         "rate_limit_reached",
@@ -54,11 +60,14 @@ def plan_type(plan: str | None) -> str:
     return "unknown"
 
 
-def rate_limits(usage: JsonObject) -> Fields:
+def rate_limits(usage: JsonObject, credits: JsonObject | None = None) -> Fields:
     """Return the answer to `account/rateLimits/read`.
 
+    What is missing in the answers of ChatGPT, or has another type, is null here.
+
     Args:
-        usage: the answer of ChatGPT. What is missing there, or has another type, is null here.
+        usage: its answer about the usage.
+        credits: its answer about the credits that reset limits; None if there is none.
     """
     plan = plan_type(text_field(usage, "plan_type"))
     own = object_field(usage, "rate_limit")
@@ -85,10 +94,92 @@ def rate_limits(usage: JsonObject) -> Fields:
         "rateLimits": main,
         "rateLimitsByLimitId": by_id,
         "ordinaryUsageAllowed": _flag(own, "allowed"),
-        "rateLimitResetCredits": None,
+        "rateLimitResetCredits": _reset_credits(usage, credits),
         "accountId": text_field(usage, "account_id") or None,
         "rateLimitUpsell": None,
     }
+
+
+def limits_in_use(use: PlanUse) -> Fields | None:
+    """The limits that the answers to a session tell; None if they tell none.
+
+    Source: `account/rateLimits/updated` of Codex 0.171.
+    """
+    if use.primary is None and use.secondary is None:
+        return None
+    plan: str | None = None
+    if use.plan is not None:
+        plan = plan_type(use.plan)
+    return {
+        **_limits(_OWN_LIMIT, None, {}, plan),
+        "primary": _limit_in_use(use.primary),
+        "secondary": _limit_in_use(use.secondary),
+    }
+
+
+def _limit_in_use(limit: PlanLimit | None) -> Fields | None:
+    if limit is None:
+        return None
+    return {
+        # As in Codex, half a percent is rounded up.
+        "usedPercent": int(min(limit.used_percent, _MAX_PERCENT) + 0.5),
+        "windowDurationMins": limit.window_minutes,
+        "resetsAt": limit.resets_at,
+    }
+
+
+def _reset_credits(usage: JsonObject, credits: JsonObject | None) -> Fields | None:
+    """The credits that reset limits.
+
+    Without their own answer, or if a credit in it is not understood, there is only their number.
+    """
+    given = object_field(usage, "rate_limit_reset_credits")
+    count = integer_field(given, "available_count")
+    details: list[Fields] | None = None
+    if credits is not None and isinstance(credits.get("credits"), list):
+        found = [_reset_credit(each) for each in objects(credits["credits"])]
+        details = [each for each in found if each is not None]
+        if len(details) == len(credits["credits"]):
+            count = integer_field(credits, "available_count")
+        else:
+            details = None
+    if count is None:
+        return None
+    return {"availableCount": count, "credits": details}
+
+
+def _reset_credit(credit: JsonObject) -> Fields | None:
+    """A credit; None without an id or a time."""
+    credit_id = text_field(credit, "id")
+    granted_at = _seconds(credit, "granted_at")
+    if not credit_id or granted_at is None:
+        return None
+    kind = "unknown"
+    if credit.get("reset_type") == "codex_rate_limits":
+        kind = "codexRateLimits"
+    status = text_field(credit, "status")
+    if status not in _CREDIT_STATUSES:
+        status = "unknown"
+    return {
+        "id": credit_id,
+        "resetType": kind,
+        "status": status,
+        "grantedAt": granted_at,
+        "expiresAt": _seconds(credit, "expires_at"),
+        "title": text_field(credit, "title") or None,
+        "description": text_field(credit, "description") or None,
+    }
+
+
+def _seconds(fields: JsonObject, name: str) -> int | None:
+    """A time of ISO 8601, in seconds since 1970."""
+    try:
+        moment = datetime.fromisoformat(text_field(fields, name))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return int(moment.timestamp())
 
 
 def _others(usage: JsonObject) -> list[JsonObject]:
@@ -99,7 +190,9 @@ def _others(usage: JsonObject) -> list[JsonObject]:
     return [as_object(other) for other in cast("list[Any]", found)]
 
 
-def _limits(limit_id: str, name: str | None, limits: JsonObject, plan: str) -> Fields:
+def _limits(
+    limit_id: str, name: str | None, limits: JsonObject, plan: str | None
+) -> Fields:
     return {
         "limitId": limit_id,
         "limitName": name,

@@ -17,10 +17,12 @@ from codex_py.app.user_shell import UserShell
 from codex_py.config.config import Config
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
 from codex_py.frontends.app_server.mcp_status import startup_data
+from codex_py.frontends.app_server.plan_facts import limits_in_use
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
 from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.settings import Mode
+from codex_py.protocol.stream import PlanUse
 
 _Table: TypeAlias = Mapping[str, Any]
 """Settings as in `config.toml`."""
@@ -301,10 +303,19 @@ class AppThread(ServedThread):
                 self.notify("thread/goal/updated", told)
             case events.ItemCompleted(event_items.ErrorItem(message=message)):
                 self.notify("warning", {"threadId": self.thread_id, "message": message})
+            case events.UsageReported(plan=plan) if feed is not None:
+                feed.take(event)
+                if plan is not None:
+                    self._tell_limits(plan)
             case _ if feed is not None:
                 feed.take(event)
             case _:
                 pass
+
+    def _tell_limits(self, plan: PlanUse) -> None:
+        limits = limits_in_use(plan)
+        if limits is not None:
+            self.notify("account/rateLimits/updated", {"rateLimits": limits})
 
     def _begin(self, turn_id: str) -> None:
         self.feed = TurnFeed(self.thread_id, turn_id, self.config.cwd, self.notify)

@@ -22,8 +22,14 @@ from codex_py.errors import CodexError, ModelError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import AccountMethods
 from codex_py.frontends.app_server.open_threads import OpenThreads
-from codex_py.frontends.app_server.plan_facts import plan_type, rate_limits
+from codex_py.frontends.app_server.plan_facts import (
+    limits_in_use,
+    plan_type,
+    rate_limits,
+)
 from codex_py.frontends.app_server.server import Server
+from codex_py.protocol.stream import PlanLimit, PlanUse
+from codex_py.testing import ev_completed, ev_created, ev_message
 from tests.support.app_server import AppServer
 from tests.support.chatgpt import ACCOUNT, EMAIL, RESETS_AT, USAGE, ChatGPT, login_ports
 from tests.support.codex import CODEX, needs_codex
@@ -122,8 +128,9 @@ class Client:
     async def read(self, *, refresh_token: bool = False) -> Mapping[str, Any]:
         return await self.account.read(params.AccountRead(refresh_token=refresh_token))
 
-    async def limits(self) -> Mapping[str, Any]:
-        return await self.account.limits(params.Nothing())
+    async def limits(self, *, with_details: bool = True) -> Mapping[str, Any]:
+        asked = params.RateLimitsRead(exclude_reset_credit_details=not with_details)
+        return await self.account.limits(asked)
 
     async def cancel(self, login_id: str) -> Mapping[str, Any]:
         return await self.account.cancel(params.LoginCancel(login_id=login_id))
@@ -373,6 +380,129 @@ def test_the_limits_of_the_plan_are_read_with_a_good_token(
             await client.limits()
 
     asyncio.run(run())
+
+
+CREDIT = {
+    "id": "c1",
+    "reset_type": "codex_rate_limits",
+    "status": "available",
+    "granted_at": "2026-01-02T03:04:05Z",
+    "expires_at": "2026-02-02T03:04:05Z",
+    "title": "T",
+    "description": "D",
+}
+SHOWN_CREDIT = {
+    "id": "c1",
+    "resetType": "codexRateLimits",
+    "status": "available",
+    "grantedAt": 1_767_323_045,
+    "expiresAt": 1_770_001_445,
+    "title": "T",
+    "description": "D",
+}
+
+
+def test_the_credits_that_reset_limits_are_read_too(
+    place: Workplace, chatgpt: ChatGPT
+) -> None:
+    chatgpt.configure(place.home)
+    chatgpt.sign_in(place.home)
+    chatgpt.usage = {**USAGE, "rate_limit_reset_credits": {"available_count": 2}}
+    without = {"availableCount": 2, "credits": None}
+    with_details = {"availableCount": 1, "credits": [SHOWN_CREDIT]}
+
+    async def run() -> None:
+        client = Client(place, chatgpt)
+        limits = await client.limits()
+        assert limits == {**ALL_LIMITS, "rateLimitResetCredits": without}
+        chatgpt.reset_credits = {"credits": [CREDIT], "available_count": 1}
+        limits = await client.limits()
+        assert limits == {**ALL_LIMITS, "rateLimitResetCredits": with_details}
+        limits = await client.limits(with_details=False)
+        assert limits["rateLimitResetCredits"] == without
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("credits", "shown"),
+    [
+        ({}, None),
+        ({"credits": []}, None),
+        ({"credits": [], "available_count": 0}, []),
+        ({"credits": [1], "available_count": 1}, None),
+        ({"credits": [{"id": "x", "granted_at": "now"}], "available_count": 1}, None),
+        (
+            {
+                "credits": [CREDIT, {**CREDIT, "granted_at": "2026-01-02T03:04:05"}],
+                "available_count": 2,
+            },
+            None,
+        ),
+        (
+            {
+                "credits": [
+                    {**CREDIT, "reset_type": "x", "status": "y", "expires_at": None},
+                ],
+                "available_count": 2,
+            },
+            [
+                {
+                    **SHOWN_CREDIT,
+                    "resetType": "unknown",
+                    "status": "unknown",
+                    "expiresAt": None,
+                }
+            ],
+        ),
+    ],
+)
+def test_what_is_not_understood_of_credits_is_left_out(
+    credits: dict[str, Any], shown: Sequence[Any] | None
+) -> None:
+    found = rate_limits({}, credits)["rateLimitResetCredits"]
+    if shown is None:
+        assert found is None
+    else:
+        assert found == {
+            "availableCount": credits["available_count"],
+            "credits": shown,
+        }
+
+
+def test_the_limits_that_a_turn_is_told_reach_the_client(place: Workplace) -> None:
+    said = [ev_created(), *ev_message("hi"), ev_completed()]
+    with ChatGPT([said]) as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home)
+        env = chatgpt.login_environment
+        with AppServer(place.home, place.cwd, env=env) as server:
+            thread = server.thread()
+            server.turn(thread)
+            told = server.told("account/rateLimits/updated")
+            server.ended(thread)
+    # The stand-in has used up 12.5 %.
+    assert told == {
+        "rateLimits": {
+            **LIMITS,
+            "primary": {
+                "usedPercent": 13,
+                "windowDurationMins": 300,
+                "resetsAt": RESETS_AT,
+            },
+            "credits": None,
+            "spendControlReached": None,
+            "rateLimitReachedType": None,
+        }
+    }
+
+
+def test_a_session_that_is_told_no_limits_tells_none() -> None:
+    assert limits_in_use(PlanUse("plus")) is None
+    limits = limits_in_use(PlanUse(None, None, PlanLimit(1e300)))
+    assert limits is not None
+    assert (limits["planType"], limits["primary"]) == (None, None)
+    assert limits["secondary"]["usedPercent"] == 1_000_000
 
 
 @pytest.mark.parametrize(
