@@ -39,6 +39,7 @@ from codex_py.frontends.app_server.mcp_servers import McpMethods
 from codex_py.frontends.app_server.methods import MethodGroup
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.params import ParamsT
+from codex_py.frontends.app_server.providers import ProviderMethods
 from codex_py.frontends.app_server.reviews import ReviewMethods
 from codex_py.frontends.app_server.server import Server
 from codex_py.frontends.app_server.threads import ThreadMethods
@@ -65,6 +66,7 @@ _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
     GoalMethods,
     ConfigMethods,
     ListMethods,
+    ProviderMethods,
     BackgroundTerminalMethods,
     AccountMethods,
     FileMethods,

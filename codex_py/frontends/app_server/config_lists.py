@@ -6,11 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
-from codex_py.app.providers.summaries import (
-    ProviderSummary,
-    provider_summaries,
-    provider_summary,
-)
 from codex_py.config.config import Config
 from codex_py.config.declared.section import is_set
 from codex_py.config.features import Feature, listed_features
@@ -18,8 +13,7 @@ from codex_py.config.hooks import Hook, find_hooks
 from codex_py.config.permission_profiles import BUILT_IN, mode_of_profile
 from codex_py.config.skills import Skill, find_skills
 from codex_py.errors import CodexError, ConfigError
-from codex_py.frontends.app_server import config_params, params
-from codex_py.frontends.app_server.config_layers import setting_layer, shown_layers
+from codex_py.frontends.app_server import config_params
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 
@@ -45,8 +39,7 @@ _NO_HOOKS: Final[Fields] = {"hooks": [], "warnings": []}
 
 
 class ListMethods(MethodGroup):
-    """Answers `permissionProfile/list`, `experimentalFeature/…`, `skills/…`, `hooks/list`, and the
-    questions about `modelProvider/…`."""
+    """Answers `permissionProfile/list`, `experimentalFeature/…`, `skills/…` and `hooks/list`."""
 
     @serves("permissionProfile/list", config_params.ProfileList)
     async def profiles(self, asked: config_params.ProfileList) -> Fields:
@@ -68,25 +61,6 @@ class ListMethods(MethodGroup):
     async def switch_features(self, _: config_params.FeatureSwitches) -> Fields:
         """Change nothing, and say so: the features that Codex switches here are not ours."""
         return {"enablement": {}}
-
-    @serves("modelProvider/list", params.Nothing)
-    async def providers(self, _: params.Nothing) -> Fields:
-        """List the usable providers. Their settings change with `config/value/write`."""
-        config = await asyncio.to_thread(self.server.user_configuration)
-        found = provider_summaries(config, self.server.environment)
-        return {
-            "data": list(map(_provider, found)),
-            "defaultProviderId": config.model_provider,
-            "canChangeDefault": _can_change_default(config),
-        }
-
-    @serves("modelProvider/capabilities/read", params.Nothing)
-    async def capabilities(self, _: params.Nothing) -> Fields:
-        """Tell what the server of the configured provider does by itself."""
-        config = await asyncio.to_thread(self.server.user_configuration)
-        name = config.model_provider
-        provider = provider_summary(config, name, self.server.environment)
-        return {"imageGeneration": False, "webSearch": provider.searches_web}
 
     @serves("skills/list", config_params.SkillsList)
     async def skills(self, asked: config_params.SkillsList) -> Fields:
@@ -230,37 +204,6 @@ def _feature(feature: Feature) -> Fields:
         "enabled": feature.is_on,
         "defaultEnabled": feature.is_default,
     }
-
-
-def _can_change_default(config: Config) -> bool:
-    """True unless a layer above the user's file sets the provider."""
-    setting = setting_layer(shown_layers(config), ("model_provider",))
-    return setting is None or setting.name in {"user", "system"}
-
-
-def _provider(provider: ProviderSummary) -> Fields:
-    settings: Fields = {"type": "openai"}
-    base_url = None
-    if provider.id != "openai":
-        settings = {"type": "customGateway", "auth": _auth(provider)}
-        base_url = provider.base_url
-    return {
-        "id": provider.id,
-        "name": provider.name,
-        "canEdit": False,
-        "baseUrl": base_url,
-        "settings": settings,
-    }
-
-
-def _auth(provider: ProviderSummary) -> Fields:
-    match provider.key_place:
-        case "none":
-            return {"mode": "none"}
-        case "variable":
-            return {"mode": "environmentVariable", "envKey": provider.env_key}
-        case "elsewhere":
-            return {"mode": "externallyConfigured", "envKey": provider.env_key}
 
 
 def _skill(skill: Skill) -> Fields:

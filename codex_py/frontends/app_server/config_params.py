@@ -113,3 +113,34 @@ class DefaultProvider(Params):
 @frozen(kw_only=True)
 class FeatureSwitches(Params):
     enablement: Mapping[str, bool]
+
+
+@frozen(kw_only=True)
+class ProviderPatch(Params):
+    """Settings of a provider. Those that are left out stay as they are."""
+
+    type: Literal["customGateway"]
+    provider_id: str | None = None
+    """The id of the provider; None makes a new one."""
+    name: str | None = None
+    base_url: Any = None
+    """A text, or `REMOVED`."""
+    env_key: Any = None
+    """A text, or `REMOVED`."""
+
+
+@frozen(kw_only=True)
+class ProviderWrite(Params):
+    settings: ProviderPatch
+
+    @staticmethod
+    def prepared(data: Any) -> Any:
+        table = as_object(data)
+        settings = table.get("settings")
+        if not isinstance(settings, dict):
+            return data
+        marked = as_object(cast("Any", settings)).copy()
+        for name in ("baseUrl", "envKey"):
+            if name in marked and marked[name] is None:
+                marked[name] = REMOVED
+        return {**table, "settings": marked}

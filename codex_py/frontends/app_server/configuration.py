@@ -2,28 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.config.config import Config
-from codex_py.config.edit import edit_config
-from codex_py.errors import ConfigError
 from codex_py.frontends.app_server import config_params, params
-from codex_py.frontends.app_server.config_edits import (
-    INVALID,
-    READ_ONLY,
-    edited,
-    invalid,
-    require_unpinned,
-    write_error,
-    written,
-)
+from codex_py.frontends.app_server.config_edits import READ_ONLY, write_error
 from codex_py.frontends.app_server.config_layers import (
     described,
     effective,
     origins,
     shown_layers,
 )
+from codex_py.frontends.app_server.config_writer import write_settings, write_user_file
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 from codex_py.frontends.app_server.requirement_facts import requirement_facts
@@ -32,11 +22,10 @@ from codex_py.frontends.app_server.skill_switches import (
     skill_selector,
     with_skill,
 )
-from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 
 class ConfigMethods(MethodGroup):
-    """Answers `config/…` and `configRequirements/read`, and changes single settings."""
+    """Answers `config/…`, `configRequirements/read` and `skills/config/write`."""
 
     @serves("config/read", config_params.ConfigRead)
     async def read(self, asked: config_params.ConfigRead) -> Fields:
@@ -74,21 +63,6 @@ class ConfigMethods(MethodGroup):
         config = await asyncio.to_thread(self.server.user_configuration)
         return {"requirements": requirement_facts(config)}
 
-    @serves("modelProvider/default/set", config_params.DefaultProvider)
-    async def set_default_provider(
-        self, asked: config_params.DefaultProvider
-    ) -> Fields:
-        """Set the provider of new threads."""
-        name = asked.provider_id
-        config = await asyncio.to_thread(self.server.user_configuration)
-        if name not in {*BUILT_IN_PROVIDERS, *config.model_providers}:
-            # The words are Codex's.
-            raise write_error(INVALID, f"Model provider `{name}` is not configured.")
-        edit = config_params.ConfigEdit(
-            key_path="model_provider", value=name, merge_strategy="replace"
-        )
-        return await self._written([edit])
-
     @serves("skills/config/write", config_params.SkillWrite)
     async def switch_skill(self, asked: config_params.SkillWrite) -> Fields:
         """Switch a skill on or off, by its name or by its file."""
@@ -100,55 +74,21 @@ class ConfigMethods(MethodGroup):
         def change(text: str, path: Path) -> str:
             return with_skill(text, path, selector, is_enabled=asked.enabled)
 
-        config = self._write(change)
+        config = write_user_file(self.server, change)
         return {"effectiveEnabled": not disables(config, selector)}
 
     async def _written(
         self,
         edits: Sequence[config_params.ConfigEdit],
-        file_path: str | None = None,
-        expected_version: str | None = None,
+        file_path: str | None,
+        expected_version: str | None,
     ) -> Fields:
-        """Make changes, and return the answer to the request."""
         user_file = self.server.home / "config.toml"
         if file_path is not None and not _is_same(file_path, user_file):
             raise write_error(READ_ONLY, "Only writes to the user config are allowed")
-
-        def change(text: str, path: Path) -> str:
-            return edited(text, path, edits, expected_version)
-
-        config = await asyncio.to_thread(self._write, change, edits)
-        return written(user_file, config, edits)
-
-    def _write(
-        self,
-        change: Callable[[str, Path], str],
-        edits: Sequence[config_params.ConfigEdit] = (),
-    ) -> Config:
-        """Change the user's file unless no session could start then.
-
-        Args:
-            change: see `edit_config`.
-            edits: the changes, which may not set a feature against the requirements.
-
-        Returns:
-            The configuration after the change.
-        """
-        after: list[Config] = []
-
-        def checked(text: str, path: Path) -> str:
-            text = change(text, path)
-            try:
-                config = self.server.user_configuration(text)
-                config.require_enforced()
-            except ConfigError as error:
-                raise invalid(error) from error
-            require_unpinned(config, edits)
-            after.append(config)
-            return text
-
-        edit_config(self.server.home, checked)
-        return after[0]
+        return await asyncio.to_thread(
+            write_settings, self.server, edits, expected_version
+        )
 
 
 def _is_same(file_path: str, path: Path) -> bool:

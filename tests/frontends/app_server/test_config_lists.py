@@ -1,6 +1,6 @@
 """Lists of what the configuration offers. Shapes and words are those of `codex app-server` 0.171.
 
-Tests `app/providers/summaries.py`, `config/features.py` and `frontends/app_server/config_lists.py`.
+Tests `config/features.py` and `frontends/app_server/config_lists.py`.
 """
 
 import json
@@ -171,70 +171,6 @@ def test_features_are_listed_with_their_state(client: Groups, place: Workplace) 
     assert str(error) == "thread not found: x"
 
 
-def test_providers_are_listed_without_credentials(
-    client: Groups, place: Workplace
-) -> None:
-    write(
-        place,
-        """\
-model_provider = "key"
-[model_providers.key]
-name = "Key"
-base_url = "https://key.example/v1"
-env_key = "THE_KEY"
-[model_providers.hidden]
-base_url = "https://me:password@hidden.example/v1"
-[model_providers.token]
-base_url = "https://token.example/v1"
-experimental_bearer_token = "secret"
-wire_api = "chat"
-[model_providers.header]
-base_url = "https://header.example/v1"
-env_key = "THE_KEY"
-http_headers = { Authorization = "secret" }
-[model_providers.broken]
-name = "No address"
-""",
-    )
-    answer = client.ask("modelProvider/list")
-    assert answer["defaultProviderId"] == "key"
-    assert answer["canChangeDefault"] is True
-    assert "secret" not in json.dumps(answer)
-    assert "password" not in json.dumps(answer)
-    found = {each["id"]: each for each in answer["data"]}
-    assert {"openai", "anthropic", "ollama"} < set(found)
-    assert {"broken", "azure"}.isdisjoint(found)
-    assert found["openai"] == {
-        "id": "openai",
-        "name": "OpenAI",
-        "canEdit": False,
-        "baseUrl": None,
-        "settings": {"type": "openai"},
-    }
-    assert found["hidden"]["baseUrl"] is None
-    assert found["key"]["baseUrl"] == "https://key.example/v1"
-    keys = {
-        name: found[name]["settings"]["auth"]
-        for name in ("key", "hidden", "token", "header", "ollama")
-    }
-    assert keys == {
-        "key": {"mode": "environmentVariable", "envKey": "THE_KEY"},
-        "hidden": {"mode": "none"},
-        "token": {"mode": "externallyConfigured", "envKey": None},
-        "header": {"mode": "externallyConfigured", "envKey": "THE_KEY"},
-        "ollama": {"mode": "none"},
-    }
-
-
-def test_the_administrator_may_choose_the_provider(
-    client: Groups, system: Path
-) -> None:
-    (system / "managed_config.toml").write_text('model_provider = "ollama"\n')
-    answer = client.ask("modelProvider/list")
-    assert answer["defaultProviderId"] == "ollama"
-    assert answer["canChangeDefault"] is False
-
-
 def test_no_feature_is_switched_while_the_server_runs(client: Groups) -> None:
     asked = {"memories": True, "hooks": False, "nothing": True}
     answer = client.ask("experimentalFeature/enablement/set", enablement=asked)
@@ -242,26 +178,6 @@ def test_no_feature_is_switched_while_the_server_runs(client: Groups) -> None:
     features = client.ask("experimentalFeature/list")["data"]
     (hooks,) = [each for each in features if each["name"] == "hooks"]
     assert hooks["enabled"] is True
-
-
-@pytest.mark.parametrize(
-    ("provider", "searches"),
-    [("openai", True), ("anthropic", False), ("ollama", False)],
-)
-def test_capabilities_are_those_of_the_provider(
-    client: Groups, place: Workplace, provider: str, searches: bool
-) -> None:
-    write(place, f'model_provider = "{provider}"\n')
-    answer = client.ask("modelProvider/capabilities/read")
-    assert answer == {"imageGeneration": False, "webSearch": searches}
-
-
-def test_an_unusable_provider_has_no_capabilities(
-    client: Groups, place: Workplace
-) -> None:
-    write(place, 'model_provider = "azure"\n')
-    with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
-        client.ask("modelProvider/capabilities/read")
 
 
 def test_skills_are_listed_for_each_folder(client: Groups, place: Workplace) -> None:
@@ -403,8 +319,6 @@ def test_lists_of_a_thread_are_those_of_its_folder(place: Workplace) -> None:
             assert error["message"] == "specify either threadId or cwds"
             for method in (
                 "permissionProfile/list",
-                "modelProvider/list",
-                "modelProvider/capabilities/read",
                 "skills/list",
             ):
                 assert server.ask(method, {})

@@ -1,7 +1,8 @@
 """The configuration, read and changed by a client. Shapes and words are those of `codex app-server` 0.171.
 
 Tests `config/hidden.py`, `frontends/app_server/config_edits.py`, `frontends/app_server/config_layers.py`,
-`frontends/app_server/config_params.py`, `frontends/app_server/configuration.py`,
+`frontends/app_server/config_params.py`, `frontends/app_server/config_writer.py`,
+`frontends/app_server/configuration.py`,
 `frontends/app_server/requirement_facts.py` and `frontends/app_server/skill_switches.py`.
 """
 
@@ -583,19 +584,6 @@ def test_a_skill_that_the_system_disables_stays_off(
     assert text_of(place) == MINE
 
 
-def test_the_default_provider_is_set(client: Groups, place: Workplace) -> None:
-    answer = client.ask("modelProvider/default/set", providerId="mine")
-    assert (answer["status"], answer["version"]) == ("ok", user_version(client))
-    approval = 'approval_policy = "on-request"\n'
-    provider = 'model_provider = "mine"\n'
-    assert text_of(place) == MINE.replace(approval, approval + provider)
-    client.ask("modelProvider/default/set", providerId="ollama")
-    error = client.refused("modelProvider/default/set", providerId="nobody")
-    assert str(error) == "Model provider `nobody` is not configured."
-    assert error.data == {"config_write_error_code": "configValidationError"}
-    assert 'model_provider = "ollama"' in text_of(place)
-
-
 DONE = [*ev_message("done"), ev_completed()]
 
 
@@ -672,7 +660,6 @@ CHANGES: Sequence[tuple[str, Any]] = [
     ("skills/config/write", {"enabled": False, "name": "one"}),
     ("skills/config/write", {"enabled": False, "path": "/a/SKILL.md"}),
     ("skills/config/write", {"enabled": True, "name": "one"}),
-    ("modelProvider/default/set", {"providerId": "mine"}),
     ("config/batchWrite", {"edits": []}),
     ("config/batchWrite", {"edits": [edit("notify", []), edit("model", "b")]}),
 ]
