@@ -10,21 +10,19 @@ missing. So the database is changed too.
 
 import os
 import re
-import sqlite3
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from codex_py.errors import SessionError
 from codex_py.filesystem.private import make_private
+from codex_py.rollout.codex_database import tell_codex
 from codex_py.rollout.index import files_of_thread, forget_name, metas_with
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 from codex_py.rollout.writer import ThreadLock
 
 _DATE = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
-_DATABASE_S = 2
-"""The time to wait for a database that is in use."""
 _MOVED = (
     "UPDATE threads SET rollout_path = ?, archived = ?, archived_at = ? WHERE id = ?"
 )
@@ -81,7 +79,7 @@ def delete(home: Path, thread_id: str) -> None:
             for path in paths:
                 path.unlink(missing_ok=True)
             forget_name(home, member)
-            _tell_codex(home, "DELETE FROM threads WHERE id = ?", member)
+            tell_codex(home, "DELETE FROM threads WHERE id = ?", member)
 
 
 @contextmanager
@@ -131,23 +129,4 @@ def _move(
         raise SessionError(f"{path} cannot be moved: {place} is there already")
     path.rename(place)
     is_archived = archived_at is not None
-    _tell_codex(home, _MOVED, str(place), int(is_archived), archived_at, member)
-
-
-def _tell_codex(
-    home: Path,
-    statement: str,
-    *values: str | int | None,
-) -> None:
-    """Change every database `state_N.sqlite`; N is the number of Codex's schema.
-
-    The session files are authoritative: a database that is not as expected, or stays in use, is left
-    unchanged.
-    """
-    for path in home.glob("state_*.sqlite"):
-        # `mode=rw` does not create a database that has just been removed.
-        address = f"{path.as_uri()}?mode=rw"
-        with suppress(sqlite3.Error):
-            found = sqlite3.connect(address, timeout=_DATABASE_S, uri=True)
-            with closing(found) as database, database:
-                database.execute(statement, values)
+    tell_codex(home, _MOVED, str(place), int(is_archived), archived_at, member)

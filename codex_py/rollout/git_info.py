@@ -56,8 +56,13 @@ def _read(top: Path) -> dict[str, str]:
         info["commit_hash"] = commit
     url = _origin(_text("config", common_dir))
     if url:
-        info["repository_url"] = _USER_INFO.sub("", url)
+        info["repository_url"] = without_user(url)
     return info
+
+
+def without_user(url: str) -> str:
+    """The URL of a remote without a user name and a password."""
+    return _USER_INFO.sub("", url)
 
 
 def _packed_commit(common_dir: Path, reference: str) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -26,8 +26,11 @@ from codex_py.rollout.index import find_session, recent_sessions, thread_names
 from codex_py.rollout.listing import beginning
 from codex_py.rollout.reader import read_conversation
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, read_meta
+from codex_py.rollout.thread_git import git_of
 from codex_py.version import __version__
 
+_SEARCHED_BYTES: Final = 8_000_000
+"""The size of the largest file in which changes of the git information are looked for."""
 _READ_BYTES: Final = 32_000_000
 """Number of bytes that are read from the end of a file."""
 _PREVIEW_CHARACTERS: Final = 500
@@ -287,6 +290,7 @@ def _stored(
 ) -> Fields:
     prompt, model = beginning(path)
     updated_s = modified_ns // 1_000_000_000
+    meta = replace(meta, git=git_of(path, meta, _SEARCHED_BYTES))
     return _thread(meta, name, prompt, model, updated_s, path)
 
 

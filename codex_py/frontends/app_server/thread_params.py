@@ -85,3 +85,9 @@ class CustomReview(Params):
 class ReviewStart(OneThread):
     target: UncommittedChanges | BaseBranch | Commit | CustomReview
     delivery: Literal["inline"] = "inline"
+
+
+@frozen(kw_only=True)
+class MetadataUpdate(OneThread):
+    git_info: dict[str, str | None] | None = None
+    """A value of None removes what is stored."""

@@ -1,10 +1,11 @@
 """Answers the methods about threads, stored and open."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
 from codex_py.app.options import SessionOptions
@@ -13,11 +14,21 @@ from codex_py.frontends.app_server.items import Fields, usage_data
 from codex_py.frontends.app_server.methods import MethodGroup, serves
 from codex_py.frontends.app_server.thread import AppThread
 from codex_py.frontends.app_server.thread_answers import opened_answer, thread_data
+from codex_py.frontends.app_server.thread_params import MetadataUpdate
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout import archive
 from codex_py.rollout.details import read_details
 from codex_py.rollout.index import rename_thread, thread_names
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
+from codex_py.rollout.thread_git import change_git
+
+_GIT: Final = {
+    "sha": "commit_hash",
+    "branch": "branch",
+    "originUrl": "repository_url",
+}
+"""The names of session files, by those of the protocol."""
+_MAX_GIT: Final = 4096
 
 
 class ThreadMethods(MethodGroup):
@@ -94,6 +105,24 @@ class ThreadMethods(MethodGroup):
         renamed = {"threadId": asked.thread_id, "threadName": name}
         self.server.later("thread/name/updated", renamed)
         return {}
+
+    @serves("thread/metadata/update", MetadataUpdate)
+    async def update_metadata(self, asked: MetadataUpdate) -> Fields:
+        """Change the git information of a thread, stored or open. A running turn goes on."""
+        changes = _git_changes(asked.git_info)
+        thread_id = asked.thread_id
+        thread = self.threads.get(thread_id)
+        if thread is not None and thread.options.ephemeral:
+            text = f"ephemeral thread does not support metadata updates: {thread_id}"
+            raise RpcError(INVALID_REQUEST, text)
+        path = None
+        if thread is not None and thread.is_open:
+            path = thread.session.session_file
+        is_ours = path is not None
+        if path is None:
+            path = history.stored_file(self.server.home, thread_id)
+        await asyncio.to_thread(change_git, path, changes, is_ours=is_ours)
+        return await self.read(params.ThreadRead(thread_id=thread_id))
 
     @serves("thread/archive", params.OneThread)
     async def archive(self, asked: params.OneThread) -> Fields:
@@ -194,3 +223,26 @@ class ThreadMethods(MethodGroup):
         self.server.later("thread/started", {"thread": without_turns})
         asyncio.get_running_loop().call_soon(thread.watch_servers)
         return answer
+
+
+def _git_changes(given: Mapping[str, str | None] | None) -> dict[str, str | None]:
+    """Check git information of the client. Returns it by the names that session files have."""
+    if given is None:
+        text = "thread metadata update must include at least one field"
+        raise RpcError(INVALID_REQUEST, text)
+    if not given:
+        raise RpcError(INVALID_REQUEST, "gitInfo must include at least one field")
+    changes: dict[str, str | None] = {}
+    for name, value in given.items():
+        if name not in _GIT:
+            raise RpcError(INVALID_REQUEST, f"gitInfo.{name} is unknown")
+        if value is not None:
+            value = value.strip()
+            if not value:
+                text = f"gitInfo.{name} must not be empty"
+                raise RpcError(INVALID_REQUEST, text)
+            if len(value) > _MAX_GIT:
+                text = f"gitInfo.{name} has more than {_MAX_GIT} characters"
+                raise RpcError(INVALID_REQUEST, text)
+        changes[_GIT[name]] = value
+    return changes
