@@ -27,7 +27,6 @@ from codex_py.filesystem.reading import (
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.server import Server
-from codex_py.protocol.protected import HOME_RECORDS
 
 _MAX_READ_BYTES: Final = 32 << 20
 """The size of a file that is sent to the client in one message."""
@@ -49,7 +48,7 @@ class FileAccess:
 
     Args:
         denials: the rules, each of which may deny a path.
-        home: `$CODEX_HOME`. Its sessions may hold what was denied since.
+        home: `$CODEX_HOME`, where features keep copies of files that may be denied now.
     """
 
     def __init__(self, denials: Sequence[Denials], home: Path) -> None:
@@ -58,9 +57,7 @@ class FileAccess:
         self._denials = denials
         self._records: list[str] = []
         if denials:
-            folders = [home / name for name in HOME_RECORDS]
-            folders += record_folders(home)
-            self._records = [os.path.realpath(folder) for folder in folders]
+            self._records = [os.path.realpath(each) for each in record_folders(home)]
 
     def read(self, path: Path) -> bytes:
         self.check(path)
@@ -242,6 +239,7 @@ class FileAccess:
 
     def _copy_folder(self, source: Path, destination: Path) -> None:
         """Copy a folder. Pipes, sockets and devices in it are left out, as in Codex."""
+        self.check(destination)
         destination.mkdir(parents=True, exist_ok=True)
         for name in sorted(os.listdir(source)):  # noqa: PTH208 - names
             self._go_on()
@@ -255,6 +253,7 @@ class FileAccess:
 
     def _copy_entry(self, source: Path, destination: Path, mode: int) -> bool:
         """Copy a file or a link. Returns False for anything else."""
+        self.check(destination)
         if stat.S_ISLNK(mode):
             destination.symlink_to(source.readlink())
         elif stat.S_ISREG(mode):

@@ -17,6 +17,7 @@ import pytest
 
 from codex_py.app.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, JsonRpc, RpcError
 from codex_py.command_line.arguments import Arguments
+from codex_py.filesystem.private import make_record_folder
 from codex_py.frontends.app_server import file_access, file_watches
 from codex_py.frontends.app_server import file_params as params
 from codex_py.frontends.app_server.file_access import FileAccess
@@ -70,16 +71,25 @@ class Client:
         return caught.value.code, str(caught.value)
 
     async def changed(self, watch_id: str) -> Sequence[str]:
-        """The paths of the next notification for a watch; earlier ones are forgotten."""
+        """The paths of the next notification for a watch."""
         async with asyncio.timeout(30):
             while True:
-                while self.told:
-                    method, fields = self.told.pop(0)
+                for told in self.told:
+                    method, fields = told
                     assert method == "fs/changed"
                     if fields["watchId"] == watch_id:
+                        self.told.remove(told)
                         return fields["changedPaths"]
                 self._came.clear()
                 await self._came.wait()
+
+    async def all_changed(self, watch_id: str, *paths: Path) -> None:
+        """Wait until the client was told that these paths have changed, and no others."""
+        wanted = set(map(str, paths))
+        found: set[str] = set()
+        while found != wanted:
+            found.update(await self.changed(watch_id))
+            assert found <= wanted
 
 
 def _plain(value: Any) -> Any:
@@ -241,7 +251,13 @@ def _tree(top: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_a_denied_path_is_refused_by_every_method(place: Workplace) -> None:
+def test_a_denied_path_is_refused_by_every_method(
+    place: Workplace, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "secret-link").symlink_to("x")
+    (elsewhere / "secret-file").touch()
     deny(place, "**/secret*", "/outside")
     (place.cwd / "secret").write_text("x", encoding="utf-8")
     (place.cwd / "secrets").mkdir()
@@ -284,10 +300,20 @@ def test_a_denied_path_is_refused_by_every_method(place: Workplace) -> None:
         inner = await client.refused("remove", path=place.cwd / "folder")
         assert "denied" in inner[1]
         assert not (place.cwd / "copied").exists()
-        session = place.home / "sessions" / "a.jsonl"
-        assert "denied" in (await client.refused("readFile", path=session))[1]
+        records = make_record_folder(place.home, "undo-test")
+        (records / "copy").write_text("x", encoding="utf-8")
+        copy = records / "copy"
+        assert "denied" in (await client.refused("readFile", path=copy))[1]
+        outside = {
+            "sourcePath": elsewhere,
+            "destinationPath": place.cwd / "elsewhere",
+            "recursive": True,
+        }
+        assert "denied" in (await client.refused("copy", **outside))[1]
 
     asyncio.run(run())
+    assert not (place.cwd / "elsewhere" / "secret-link").is_symlink()
+    assert not (place.cwd / "elsewhere" / "secret-file").exists()
     assert (place.cwd / "secret").read_text(encoding="utf-8") == "x"
 
 
@@ -442,12 +468,12 @@ def test_a_folder_is_watched_with_its_entries_alone(place: Workplace) -> None:
         (folder / "inner" / "deep").touch()
         (folder / "b").touch()
         (folder / "a").touch()
-        changed = await client.changed("w")
-        assert changed == [str(folder / "a"), str(folder / "b")]
-        assert await client.changed("l") == [str(link / "a"), str(link / "b")]
+        await client.all_changed("w", folder / "a", folder / "b")
+        await client.all_changed("l", link / "a", link / "b")
+        client.told.clear()
         (folder / "c").touch()
         await client.ask("unwatch", watchId="w")
-        assert await client.changed("l") == [str(link / "c")]
+        await client.all_changed("l", link / "c")
         assert client.told == []
         await client.files.aclose()
 
