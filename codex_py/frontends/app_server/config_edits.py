@@ -1,5 +1,6 @@
 """Applies the changes of a client to the text of the user's `config.toml`."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,6 +23,7 @@ from codex_py.frontends.app_server.config_layers import (
 from codex_py.frontends.app_server.config_params import REMOVED, ConfigEdit
 from codex_py.frontends.app_server.items import Fields
 from codex_py.protocol.json_fields import as_object
+from codex_py.protocol.messages import encode_json
 
 READ_ONLY: Final = "configLayerReadonly"
 INVALID: Final = "configValidationError"
@@ -30,6 +32,12 @@ _MAX_CHANGES: Final = 256
 """The number of keys that one request may change. Other programs wait for their turn meanwhile."""
 _MAX_KEY: Final = 4_096
 """The length of a key in characters."""
+_MAX_PARTS: Final = 32
+"""The number of tables inside each other that a key may make."""
+_TIMEOUT_S: Final = 5.0
+"""The time for all changes of a request: half of what other programs wait for their turn."""
+_MAX_VALUE: Final = 256 * 1024
+"""The length of a value as JSON, in bytes."""
 _MAX_INTEGER: Final = 2**63
 _OLD_PROFILES: Final = {
     "profile": "`profile` is a legacy config selector",
@@ -66,11 +74,15 @@ def edited(
             "Configuration was modified since last read. Fetch latest version and retry.",
         )
     count = 0
+    deadline = time.monotonic() + _TIMEOUT_S
     for edit in edits:
         for key, value in _changes(values, edit):
             count += 1
             if count > _MAX_CHANGES:
                 problem = f"more than {_MAX_CHANGES} keys in one request"
+                raise write_error(INVALID, problem)
+            if time.monotonic() > deadline:
+                problem = "the file is too long for so many changes in one request"
                 raise write_error(INVALID, problem)
             try:
                 text = changed_text(text, path, {key: value})
@@ -127,6 +139,8 @@ def edit_key(edit: ConfigEdit) -> KeyPath:
     key = parse_key(edit.key_path)
     if "" in key:
         raise write_error(INVALID, "keyPath segments must not be empty")
+    if len(key) > _MAX_PARTS:
+        raise write_error(INVALID, f"keyPath has more than {_MAX_PARTS} segments")
     old = _OLD_PROFILES.get(key[0])
     if old is not None:
         raise write_error(
@@ -143,6 +157,8 @@ def _require_toml(value: Any) -> None:
         require_shallow(value, "value")
     except ConfigError as error:
         raise invalid(error) from error
+    if len(encode_json(value)) > _MAX_VALUE:
+        raise write_error(INVALID, f"a value has more than {_MAX_VALUE:,} bytes")
     for part in _plain_values(value):
         if part is None:
             problem = "invalid type: null, expected any valid TOML value"

@@ -338,6 +338,7 @@ def test_only_the_users_own_file_is_written(client: Groups, place: Workplace) ->
         ("", 1, "keyPath must not be empty"),
         ("a..b", 1, "keyPath segments must not be empty"),
         ("a" * 5000, 1, "keyPath has more than 4096 characters"),
+        ("a." * 2000 + "a", 1, "keyPath has more than 32 segments"),
         ("model", 5, "`model` must be a string, not `5`"),
         ("model.x", 5, "`model` must be a table"),
         ("approval_policy", "sometimes", "`approval_policy` must be one of"),
@@ -350,7 +351,7 @@ def test_only_the_users_own_file_is_written(client: Groups, place: Workplace) ->
         ("mcp_servers.one.env.NEW", "***", "'***' stands for a hidden value"),
         ("profile", "x", "can no longer be written"),
         ("profiles.x.model", "y", "can no longer be written"),
-        ("x", "y" * 5_000_000, "bytes are more than"),
+        ("x", ["y" * 300_000], "a value has more than 262,144 bytes"),
     ],
 )
 def test_changes_that_could_not_be_read_again_are_refused(
@@ -378,6 +379,16 @@ def test_values_are_bounded_in_depth_and_number(
     error = client.refused("config/value/write", **edit("x", wide, "upsert"))
     assert str(error) == "more than 256 keys in one request"
     assert text_of(place) == before
+
+
+def test_a_request_does_not_hold_others_up(client: Groups, place: Workplace) -> None:
+    servers = (f'[mcp_servers.s{number}]\ncommand = "x"\n' for number in range(4000))
+    text = "".join(servers)
+    write(place, text)
+    edits = [edit(f"mcp_servers.s{number}.command", "y") for number in range(50)]
+    error = client.refused("config/batchWrite", edits=edits)
+    assert "too long for so many changes" in str(error)
+    assert text_of(place) == text
 
 
 def test_a_change_needs_a_value_even_if_it_is_null(client: Groups) -> None:
