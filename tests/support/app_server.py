@@ -26,6 +26,10 @@ _CHECKED = 50
 Message = dict[str, Any]
 
 
+CAPABILITIES = {"experimentalApi": True}
+"""What Codex wants to hear before it serves some of the methods; ours ignores it."""
+
+
 class AppServer:
     """The server is started in the folder. With `with`, it ends when the client leaves.
 
@@ -38,14 +42,7 @@ class AppServer:
     def __init__(
         self, home: Path, cwd: Path, *options: str, env: Mapping[str, str] | None = None
     ) -> None:
-        self.program = start_codex_py(
-            [*options, "app-server"],
-            cwd,
-            environment(home, env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self.program = self._start(options, cwd, environment(home, env))
         self.cwd = cwd
         self.seen: list[Message] = []
         self.answer: Callable[[Message], Any] | None = lambda _: {"decision": "accept"}
@@ -58,11 +55,21 @@ class AppServer:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> Self:
-        self.ask(
-            "initialize",
-            {"clientInfo": {"name": "tests", "version": "1"}, "capabilities": {}},
+    def _start(
+        self, options: Sequence[str], cwd: Path, variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        return start_codex_py(
+            [*options, "app-server"],
+            cwd,
+            variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
+
+    def __enter__(self) -> Self:
+        client = {"name": "tests", "version": "1"}
+        self.ask("initialize", {"clientInfo": client, "capabilities": CAPABILITIES})
         self.write({"method": "initialized"})
         return self
 
@@ -182,6 +189,31 @@ class AppServer:
                 self.write({"id": message["id"], "result": self.answer(message)})
             self._came.put(message)
         self._came.put(None)
+
+
+class CodexAppServer(AppServer):
+    """The server of the released Codex."""
+
+    def _start(
+        self, options: Sequence[str], cwd: Path, variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        assert CODEX is not None
+        return subprocess.Popen(
+            [CODEX, *options, "app-server"],
+            cwd=cwd,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def leave(self) -> int:
+        with self.program:
+            self.program.kill()
+        return 0
+
+    def _check_messages(self) -> None:
+        """The schemas are its own."""
 
 
 def is_running(pid: int) -> bool:
