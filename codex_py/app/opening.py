@@ -142,7 +142,8 @@ class Opening:
                 yield session
             finally:
                 is_new = thread.model is None and session.name is None
-                if is_new and len(session.items) == untouched:
+                is_worthless = is_new and not session.keeps_file
+                if is_worthless and len(session.items) == untouched:
                     # A new thread without a prompt is not worth resuming.
                     file.discard()
 

@@ -79,6 +79,8 @@ class Session(SessionState):
         thread = log.thread
         self.name = thread.name
         """The user's name for the thread; see `rename`."""
+        self.keeps_file = False
+        """True if the session file is worth keeping even if no turn begins."""
         self.is_resumed = thread.model is not None
         """True if the thread had a session before this one."""
         self.initial_items = thread.read_conversation

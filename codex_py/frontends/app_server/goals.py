@@ -31,6 +31,7 @@ class GoalMethods(MethodGroup):
                     raise RpcError(INVALID_REQUEST, str(error)) from None
                 goal = goals.goal
                 assert goal is not None
+                thread.session.keeps_file = True
                 if goal.status == "active" and thread.feed is None:
                     await thread.ended()
                     turn = partial(thread.session.run_turn, goal.objective)

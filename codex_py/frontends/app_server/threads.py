@@ -117,6 +117,7 @@ class ThreadMethods(MethodGroup):
             raise RpcError(INVALID_REQUEST, text)
         path = None
         if thread is not None and thread.is_open:
+            thread.session.keeps_file = True
             path = thread.session.session_file
         is_ours = path is not None
         if path is None:

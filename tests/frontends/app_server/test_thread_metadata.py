@@ -96,6 +96,26 @@ def test_git_information_is_changed_and_kept(place: Workplace) -> None:
     assert "secret" not in path.read_text("utf-8")
 
 
+def test_what_was_set_before_the_first_turn_is_kept(place: Workplace) -> None:
+    other = place.cwd / "other"
+    other.mkdir()
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = {"threadId": server.thread()}
+            git = {"gitInfo": {"branch": "topic"}}
+            server.ask("thread/metadata/update", {**thread, **git})
+            goal = {"objective": "make it", "status": "paused"}
+            server.ask("thread/goal/set", {**thread, **goal})
+            # The session is opened anew in the other folder.
+            server.turn(thread["threadId"], cwd=str(other))
+            server.ended(thread["threadId"])
+            read = server.ask("thread/read", thread)["thread"]
+            assert read["gitInfo"]["branch"] == "topic"
+            kept = server.ask("thread/goal/get", thread)["goal"]
+            assert (kept["objective"], kept["status"]) == ("make it", "paused")
+
+
 def test_a_running_turn_goes_on(place: Workplace) -> None:
     pause = Pause()
     running = [ev_created(), *ev_message("hm", pieces=2)[:3], pause]

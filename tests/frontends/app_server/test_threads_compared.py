@@ -235,3 +235,85 @@ def test_both_programs_answer_the_same(
     for name, value in theirs.items():
         assert ours[name] == value, name
     assert prompts[0] == prompts[1]
+
+
+def first_turns(server: AppServer, place: Workplace) -> list[Any]:
+    """Give the first turn of each kind of thread all settings. Returns those that are told."""
+    other = place.cwd / "other"
+    other.mkdir(exist_ok=True)
+    settings: Message = {
+        "cwd": str(other),
+        "model": "gpt-5.4",
+        "approvalPolicy": "never",
+        "approvalsReviewer": "auto_review",
+        "serviceTier": "flex",
+        "effort": "low",
+        "summary": "none",
+        "sandboxPolicy": {"type": "workspaceWrite"},
+    }
+    first = server.thread(sandbox="read-only")
+    server.turn(first, "earlier")
+    server.ended(first)
+    threads = [
+        server.thread(sandbox="read-only"),
+        server.thread(sandbox="read-only", ephemeral=True),
+    ]
+    for ephemeral in (False, True):
+        asked = {"threadId": first, "ephemeral": ephemeral, "excludeTurns": True}
+        threads.append(server.ask("thread/fork", asked)["thread"]["id"])
+    found: list[Any] = []
+    for thread in threads:
+        server.turn(thread, "go", **settings)
+        turn = server.ended(thread)
+        found.append(turn["status"])
+        if server.ask("thread/read", {"threadId": thread})["thread"]["ephemeral"]:
+            # Codex does not resume it, not even to tell its settings.
+            continue
+        resumed = server.ask("thread/resume", {"threadId": thread})
+        names = ("cwd", "model", "approvalPolicy", "serviceTier", "reasoningEffort")
+        sandbox = resumed["sandbox"]
+        found.append(
+            (
+                resumed["thread"]["id"] == thread,
+                *(resumed[name] for name in names),
+                (sandbox["type"], sandbox["networkAccess"]),
+            )
+        )
+    return found
+
+
+def asked_for(fields: Message, place: Workplace) -> tuple[Any, ...]:
+    """The parts of a request that the settings decide."""
+    texts = [
+        part["text"]
+        for item in fields["input"]
+        for part in item.get("content", ())
+        if "text" in part
+    ]
+    folders = [text for text in texts if "<environment_context>" in text]
+    permissions = [text for text in texts if "<permissions instructions>" in text]
+    return (
+        fields["model"],
+        fields["service_tier"],
+        fields["reasoning"]["effort"],
+        f"<cwd>{place.cwd / 'other'}</cwd>" in folders[-1],
+        "`workspace-write`" in permissions[-1],
+        "earlier" in texts,
+    )
+
+
+@needs_codex
+def test_the_first_turns_of_both_programs_take_the_same_settings(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    place = Workplace.below(tmp_path_factory.mktemp("compared"))
+    seen: list[Any] = []
+    for program in (AppServer, CodexAppServer):
+        answers = [says(text) for text in ("a", "b", "c", "d", "e")]
+        with ScriptedServer(answers, check_prefix=False) as model:
+            place.configure(model)
+            with program(place.home, place.cwd) as server:
+                told = first_turns(server, place)
+        requests = [asked_for(each.fields, place) for each in model.requests[1:]]
+        seen.append((told, requests))
+    assert seen[0] == seen[1]
