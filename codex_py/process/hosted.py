@@ -125,12 +125,15 @@ class HostedProcess(Process):
         """Wait as `Process.wait` does. Then the output so far is known."""
         if await super().wait(timeout_s) or self._is_killed:
             return self.finished.is_set()
-        # If this fails, so does the wait for the end, which tells why.
+        is_known = False
         with suppress(ToolError, TimeoutError):
             async with asyncio.timeout(_LOOK_S):
                 await self._look()
-        if self._code != _UNKNOWN:
-            # It has ended, and the answer to the wait for that is late or lost.
+                is_known = True
+        if self._code != _UNKNOWN and not self.finished.is_set():
+            # It has ended, and one of the answers about that is late or lost.
+            if not is_known:
+                self._note("the editor did not give the output in time")
             self._task.cancel()
             await self.finished.wait()
         return self.finished.is_set()

@@ -175,6 +175,20 @@ def test_an_end_that_only_the_output_tells_is_an_end() -> None:
     assert process.exit_code == 4
 
 
+def test_a_known_exit_code_counts_although_the_output_does_not_come() -> None:
+    async def work(
+        terminal: FakeTerminal, process: Process, _: ProcessSessions
+    ) -> None:
+        terminal.answers_looks = False
+        terminal.end(0)
+        assert await process.wait(0.01)
+        assert terminal.done == ["release"]
+
+    process, _ = with_command(work)
+    assert process.exit_code == 0
+    assert text(process) == "[the editor did not give the output in time]\n"
+
+
 @pytest.mark.parametrize("dies", [True, False])
 def test_a_stopped_command_is_finished_whatever_the_terminal_does(dies: bool) -> None:
     async def work(
