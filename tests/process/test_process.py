@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.process.process import Process
+from codex_py.process.process import LocalProcess, Process
 from codex_py.process.sessions import ProcessSessions
 from tests.support.lifeline import Lifeline
 
@@ -362,6 +362,7 @@ def test_finished_commands_leave_no_descriptor_and_no_zombie() -> None:
             before = _open_descriptor_count()
             for tty in (False, True):
                 process = _start(sessions, "echo x", tty=tty)
+                assert isinstance(process, LocalProcess)
                 assert await process.wait(_WAIT_S)
                 # A zombie would still be there to be signalled, and to be waited for.
                 with pytest.raises(ProcessLookupError):
