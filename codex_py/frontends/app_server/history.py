@@ -63,8 +63,12 @@ def thread_data(path: Path, name: str | None, model: str | None = None) -> Field
 
     `model`: None for the one that the file names.
     """
-    modified_ns = path.stat().st_mtime_ns
-    data = _stored(path, read_meta(path), modified_ns, name)
+    meta = read_meta(path)
+    try:
+        modified_ns = path.stat().st_mtime_ns
+    except OSError as error:
+        raise SessionError(f"cannot read {path}: {error.strerror}") from error
+    data = _stored(path, meta, modified_ns, name)
     if model is not None:
         data["model"] = model
     return data

@@ -197,3 +197,19 @@ def test_no_command_runs_on_behind_its_turn(place: Workplace) -> None:
             answer = server.ask("thread/backgroundTerminals/terminate", none)
             assert answer == {"terminated": False}
             assert server.ask("thread/backgroundTerminals/clean", one) == {}
+
+
+def test_a_thread_whose_file_was_removed_is_an_error_of_the_request(
+    place: Workplace,
+) -> None:
+    with ScriptedServer([[*ev_message("done"), ev_completed()]]) as server:
+        place.configure(server)
+        with AppServer(place.home, place.cwd) as app:
+            thread = app.thread()
+            app.turn(thread)
+            app.ended(thread)
+            (file,) = place.home.rglob("rollout-*.jsonl")
+            file.unlink()
+            error = app.refused("thread/read", {"threadId": thread})
+    assert error["code"] == -32600
+    assert str(file) in error["message"]
