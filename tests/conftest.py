@@ -10,6 +10,10 @@ import pytest
 
 from tests.support.program import Workplace
 
+# The processes that run tests side by side start with this. So a file that is opened without an encoding fails
+# whoever starts the tests, and not only for `scripts/test`.
+os.environ.setdefault("PYTHONWARNDEFAULTENCODING", "1")
+
 # Whoever starts us in the background, such as `nohup` or a script with `&`, may have them ignored. Programs
 # under test would inherit that, and could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

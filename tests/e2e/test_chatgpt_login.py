@@ -193,7 +193,9 @@ def test_the_cost_of_a_session_is_its_plan(place: Workplace) -> None:
         chatgpt.sign_in(place.home)
         assert place.rerun(env=chatgpt.environment).code == 0
     (file,) = (place.home / "sessions").rglob("*.jsonl")
-    lines = [json.loads(line)["payload"] for line in file.read_text().splitlines()]
+    lines = [
+        json.loads(line)["payload"] for line in file.read_text("utf-8").splitlines()
+    ]
     (count,) = [line for line in lines if line.get("type") == "token_count"]
     # The form of the limits is that of Codex.
     assert count["rate_limits"]["primary"] == {
@@ -217,7 +219,9 @@ def test_the_cost_of_a_session_is_its_plan(place: Workplace) -> None:
     # A key pays for what comes after.
     with ScriptedServer([DONE]) as server:
         address = f'openai_base_url = "http://127.0.0.1:{server.port}"\n'
-        (place.home / "config.toml").write_text(f'model = "gpt-5.5"\n{address}')
+        (place.home / "config.toml").write_text(
+            f'model = "gpt-5.5"\n{address}', "utf-8"
+        )
         env = {"CODEX_API_KEY": "sk-test"}
         assert place.rerun("resume", "--last", "more", env=env).code == 0
     mixed = run_codex_py(["cost"], place.home, place.cwd).stdout.decode()

@@ -39,6 +39,8 @@ EVENTS: list[events.Event] = [
     events.ReasoningSummaryDelta("Look", 0),
     events.CommandOutputDelta("item_1", "a"),
     events.CommandInBackground("item_1"),
+    events.ReviewStarted("changes since main"),
+    events.CommandInTerminal("item_1", "terminal-1"),
     events.CommandInTerminal("item_1", "term_1"),
     events.McpToolCallProgress("item_1", "3/10"),
     events.CallDenied("exec_command", "no", "c", "a", "SandboxDenied"),

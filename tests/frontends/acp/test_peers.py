@@ -31,7 +31,7 @@ def acpx(place: Workplace, *args: str) -> str:
         cwd=place.cwd,
         env=env,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=60,
         check=False,
     )

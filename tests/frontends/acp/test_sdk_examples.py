@@ -88,7 +88,7 @@ def run(
         env={**environment(place.home), "PATH": path, **(env or {})},
         input=answers,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=100,
         check=False,
     )

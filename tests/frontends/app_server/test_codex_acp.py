@@ -367,7 +367,9 @@ def test_a_session_has_the_skills_of_another_folder(
     other = tmp_path / "other"
     skill = other / ".agents/skills/tidy/SKILL.md"
     skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: tidy\ndescription: Tidies up.\n---\nTidy up.\n")
+    skill.write_text(
+        "---\nname: tidy\ndescription: Tidies up.\n---\nTidy up.\n", "utf-8"
+    )
     folders = {"cwd": str(place.cwd), "additionalDirectories": [str(other)]}
     with Editor(place, DONE) as editor, Adapter(editor) as adapter:
         session = adapter.ask("session/new", **folders, mcpServers=[])

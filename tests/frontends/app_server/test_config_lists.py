@@ -62,7 +62,7 @@ def write(place: Workplace, text: str) -> None:
 def skill(folder: Path, name: str) -> Path:
     path = folder / name / "SKILL.md"
     path.parent.mkdir(parents=True)
-    path.write_text(f"---\nname: {name}\ndescription: About {name}\n---\n")
+    path.write_text(f"---\nname: {name}\ndescription: About {name}\n---\n", "utf-8")
     return path
 
 
@@ -76,7 +76,7 @@ def test_profiles_are_listed_with_those_of_a_project(
     write(place, PROFILES)
     (place.cwd / ".codex").mkdir()
     theirs = '[permissions.theirs]\nextends = ":read-only"\n'
-    (place.cwd / ".codex/config.toml").write_text(theirs)
+    (place.cwd / ".codex/config.toml").write_text(theirs, "utf-8")
     answer = client.ask("permissionProfile/list")
     own = {
         ":read-only": True,
@@ -113,7 +113,7 @@ def test_the_administrator_allows_profiles(
     refused: set[str],
 ) -> None:
     write(place, PROFILES)
-    (system / "requirements.toml").write_text(requirements)
+    (system / "requirements.toml").write_text(requirements, "utf-8")
     found = allowed(client.ask("permissionProfile/list"))
     assert {name for name in found if not found[name]} == {
         *refused,
@@ -186,7 +186,7 @@ def test_skills_are_listed_for_each_folder(client: Groups, place: Workplace) -> 
     theirs = skill(place.cwd / ".codex/skills", "theirs")
     broken = place.home / "skills/broken/SKILL.md"
     broken.parent.mkdir()
-    broken.write_text("nothing")
+    broken.write_text("nothing", "utf-8")
     write(place, f'[[skills.config]]\npath = "{off}"\nenabled = false\n')
     other = place.cwd.parent / "other"
     other.mkdir()
@@ -240,10 +240,10 @@ def test_hooks_are_listed_with_their_trust(
 ) -> None:
     write(place, HOOKS)
     managed = '[[hooks.Stop]]\nhooks = [{ type = "command", command = "ours" }]\n'
-    (system / "config.toml").write_text(managed)
+    (system / "config.toml").write_text(managed, "utf-8")
     (place.cwd / ".codex").mkdir()
     theirs = {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}]}
-    (place.cwd / ".codex/hooks.json").write_text(json.dumps({"hooks": theirs}))
+    (place.cwd / ".codex/hooks.json").write_text(json.dumps({"hooks": theirs}), "utf-8")
     (entry,) = client.ask("hooks/list")["data"]
     first, second, third, fourth = entry["hooks"]
     assert entry["cwd"] == str(place.cwd)
@@ -295,7 +295,7 @@ def test_hooks_that_are_misspelt_are_an_error_of_their_folder(
     client: Groups, place: Workplace
 ) -> None:
     write(place, HOOKS)
-    (place.home / "hooks.json").write_text('{"hooks": {"PreTolUse": []}}')
+    (place.home / "hooks.json").write_text('{"hooks": {"PreTolUse": []}}', "utf-8")
     (entry,) = client.ask("hooks/list", cwds=[str(place.cwd)])["data"]
     assert entry["hooks"] == []
     assert "did you mean `PreToolUse`" in entry["errors"][0]["message"]
@@ -341,7 +341,7 @@ def test_codex_lists_the_same(place: Workplace) -> None:
     disabled = f'[[skills.config]]\npath = "{off}"\nenabled = false\n'
     write(place, PROFILES + HOOKS + disabled)
     (place.cwd / ".git").mkdir()
-    (place.cwd / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (place.cwd / ".git/HEAD").write_text("ref: refs/heads/main\n", "utf-8")
     questions: list[tuple[str, dict[str, Any]]] = [
         ("permissionProfile/list", {"limit": 4}),
         ("hooks/list", {"cwds": [str(place.cwd)]}),

@@ -100,7 +100,7 @@ def user_version(client: Groups) -> str:
 def test_the_settings_are_told_with_their_layers(
     client: Groups, place: Workplace, system: Path
 ) -> None:
-    (system / "config.toml").write_text('model = "x"\nweb_search = "live"\n')
+    (system / "config.toml").write_text('model = "x"\nweb_search = "live"\n', "utf-8")
     answer = client.ask("config/read", includeLayers=True)
     user = {"type": "user", "file": str(place.home / "config.toml"), "profile": None}
     machine = {"type": "system", "file": str(system / "config.toml")}
@@ -154,14 +154,14 @@ def test_a_project_counts_for_its_folder_alone(
     write(place, f'{MINE}[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
     folder = place.cwd / ".codex"
     folder.mkdir()
-    (folder / "config.toml").write_text('model = "theirs"\n')
+    (folder / "config.toml").write_text('model = "theirs"\n', "utf-8")
     assert client.ask("config/read")["config"]["model"] == "gpt-5.5"
     answer = client.ask("config/read", cwd=str(place.cwd))
     assert answer["config"]["model"] == "theirs"
     source = {"type": "project", "dotCodexFolder": str(folder)}
     assert answer["origins"]["model"]["name"] == source
     # A project's mistake is none of the user's file.
-    (folder / "config.toml").write_text("model = 5\n")
+    (folder / "config.toml").write_text("model = 5\n", "utf-8")
     assert put(client, "model", "other")["status"] == "ok"
 
 
@@ -429,7 +429,7 @@ def test_a_first_setting_makes_the_file(client: Groups, place: Workplace) -> Non
 
 
 def test_a_stronger_layer_is_named(client: Groups, system: Path) -> None:
-    (system / "managed_config.toml").write_text('model = "ours"\n')
+    (system / "managed_config.toml").write_text('model = "ours"\n', "utf-8")
     answer = put(client, "model", "mine")
     file = str(system / "managed_config.toml")
     assert answer["status"] == "okOverridden"
@@ -477,7 +477,7 @@ hooks = [
 def test_requirements_hold_whatever_is_written(
     client: Groups, place: Workplace, system: Path
 ) -> None:
-    (system / "requirements.toml").write_text(REQUIRED)
+    (system / "requirements.toml").write_text(REQUIRED, "utf-8")
     answer = put(client, "approval_policy", "never")
     assert answer["status"] == "okOverridden"
     overridden = answer["overriddenMetadata"]
@@ -506,7 +506,7 @@ def test_requirements_hold_whatever_is_written(
 
 def test_requirements_are_told(client: Groups, system: Path) -> None:
     assert client.ask("configRequirements/read") == {"requirements": None}
-    (system / "requirements.toml").write_text(REQUIRED)
+    (system / "requirements.toml").write_text(REQUIRED, "utf-8")
     told = client.ask("configRequirements/read")["requirements"]
     hooks = told.pop("hooks")
     assert told == {
@@ -543,7 +543,7 @@ def test_requirements_are_told(client: Groups, system: Path) -> None:
 
 
 def test_a_managed_policy_is_a_requirement(client: Groups, system: Path) -> None:
-    (system / "managed_config.toml").write_text('approval_policy = "never"\n')
+    (system / "managed_config.toml").write_text('approval_policy = "never"\n', "utf-8")
     told = client.ask("configRequirements/read")["requirements"]
     assert told["allowedApprovalPolicies"] == ["never"]
     assert told["allowedSandboxModes"] is None
@@ -588,7 +588,7 @@ def test_a_skill_that_the_system_disables_stays_off(
     client: Groups, place: Workplace, system: Path
 ) -> None:
     disabled = 'skills.config = [{ name = "one", enabled = false }]\n'
-    (system / "config.toml").write_text(disabled)
+    (system / "config.toml").write_text(disabled, "utf-8")
     asked = {"enabled": True, "name": "one"}
     answer = client.ask("skills/config/write", **asked)
     assert answer == {"effectiveEnabled": False}

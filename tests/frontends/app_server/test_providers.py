@@ -125,7 +125,7 @@ name = "No address"
 def test_the_administrator_may_choose_the_provider(
     client: Groups, system: Path
 ) -> None:
-    (system / "managed_config.toml").write_text('model_provider = "ollama"\n')
+    (system / "managed_config.toml").write_text('model_provider = "ollama"\n', "utf-8")
     answer = client.ask("modelProvider/list")
     assert answer["defaultProviderId"] == "ollama"
     assert answer["canChangeDefault"] is False
@@ -218,7 +218,7 @@ def test_a_provider_of_another_file_is_not_edited(
     client: Groups, place: Workplace, system: Path
 ) -> None:
     theirs = '[model_providers.theirs]\nbase_url = "https://h/v1"\n'
-    (system / "config.toml").write_text(theirs)
+    (system / "config.toml").write_text(theirs, "utf-8")
     found = client.ask("modelProvider/list")["data"]
     edits = {each["id"]: each["canEdit"] for each in found}
     assert (edits["mine"], edits["theirs"], edits["openai"]) == (True, False, False)

@@ -46,7 +46,7 @@ def git(place: Workplace, *words: str) -> str:
         cwd=place.cwd,
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     return done.stdout.strip()
 
