@@ -60,8 +60,9 @@ class SignIn:
             ConfigError: the configuration names another store, or the home cannot be written.
         """
         # Better now than after the user has signed in.
-        with locked_login_file(config):
-            self._file = LoginFile(login_path(config))
+        self._file = LoginFile(login_path(config))
+        with locked_login_file(config), self._file.reserved():
+            pass
         self._config = config
         self._workspaces = workspace_ids(config.settings.forced_chatgpt_workspace_id)
         moved = environment.get(_ISSUER_VARIABLE, "").strip().rstrip("/")

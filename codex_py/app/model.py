@@ -3,7 +3,6 @@
 Part of the composition root.
 """
 
-import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -30,6 +29,7 @@ from codex_py.model.auth import (
 )
 from codex_py.model.catalog import EFFORTS, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
+from codex_py.model.program_names import own_names, program_names
 from codex_py.model.provider_data import Maker
 from codex_py.model.providers import (
     OPENAI_URL,
@@ -41,7 +41,6 @@ from codex_py.model.providers import (
 )
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.protocol.stream import ModelClient, Wire
-from codex_py.version import __version__
 
 _DEFAULT: Final = Settings.model
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
@@ -348,7 +347,7 @@ class ModelClients:
         options = self._setup.options
         thread_id = self._thread_id
         headers = {
-            **_names(options.originator),
+            **program_names(options.originator),
             "session-id": thread_id,
             "thread-id": thread_id,
             "x-client-request-id": thread_id,
@@ -371,24 +370,6 @@ class ModelClients:
                 environment=self._setup.environment, transport=transport
             )
         return self._http
-
-
-def _names(originator: str) -> dict[str, str]:
-    """The headers that name the program."""
-    system = os.uname()
-    program = f"{originator}/{__version__}"
-    return {
-        "originator": originator,
-        "user-agent": f"{program} ({system.sysname}; {system.machine})",
-    }
-
-
-def own_names() -> dict[str, str]:
-    """Return the headers that name this program to ChatGPT, whichever program Codex would be.
-
-    OpenAI wants other programs than Codex to say their own name.
-    """
-    return _names("codex_py")
 
 
 def in_region(config: Config, provider: Provider) -> Provider:

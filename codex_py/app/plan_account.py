@@ -5,13 +5,14 @@ Part of the composition root.
 
 from collections.abc import Mapping
 
-from codex_py.app.model import named_provider, own_names, provider_key
+from codex_py.app.model import named_provider, provider_key
 from codex_py.config.config import Config
 from codex_py.errors import ModelError, StreamError
 from codex_py.model.auth import ProviderKey, TokenSource, stored_fields
 from codex_py.model.chatgpt.sources import token_source
 from codex_py.model.chatgpt.tokens import Tokens, tokens_in
 from codex_py.model.chatgpt.usage import plan_reset_credits, plan_usage
+from codex_py.model.program_names import own_names
 from codex_py.model.providers import chatgpt_url
 from codex_py.protocol.json_fields import JsonObject
 

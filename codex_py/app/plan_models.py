@@ -12,7 +12,6 @@ import httpx
 from codex_py.app.model import (
     in_region,
     named_provider,
-    own_names,
     pays_by_plan,
     provider_key,
     token_source,
@@ -23,6 +22,7 @@ from codex_py.http.transport import http_client
 from codex_py.model.catalog import ModelInfo
 from codex_py.model.client import request_headers
 from codex_py.model.models_of_plan import models_of_plan
+from codex_py.model.program_names import own_names
 from codex_py.model.providers import Provider
 
 _TIMEOUT_S: Final = 3.0

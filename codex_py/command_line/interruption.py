@@ -5,18 +5,22 @@ import asyncio
 import os
 import signal
 from collections.abc import Coroutine
+from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from codex_py.errors import CodexError
+from codex_py.protocol.finishing import being_finished, wait_until_finished
+
+_STDERR: Final = 2
 
 
 class Interruption:
     """Runs work, and cancels it on a signal or by `cancel`.
 
     The first signal cancels the work, which may then end its turn, kill its processes and close its
-    files. A second signal exits at once; child processes die too, because their guardian sees that
-    we are gone.
+    files. A second signal exits at once, unless something must be finished first; child processes
+    die too, because their guardian sees that we are gone.
 
     The handlers are plain signal handlers, not the loop's: they also run while a blocking write
     holds up the loop.
@@ -28,6 +32,7 @@ class Interruption:
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self._task: asyncio.Task[int] | None = None
+        self._has_told = False
 
     async def run(self, work: Coroutine[Any, Any, int]) -> int:
         """Run the work. Returns its exit code; the signal's exit code if a signal ended it."""
@@ -46,6 +51,8 @@ class Interruption:
                 raise
             return 128 + self.signal
         finally:
+            if being_finished() is not None:
+                await asyncio.to_thread(wait_until_finished)
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -55,7 +62,18 @@ class Interruption:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
     def _received(self, number: int, _frame: FrameType | None) -> None:
-        if self.signal is not None:
+        unfinished = being_finished()
+        if unfinished is not None:
+            self._tell(f"Finishing {unfinished} first, for up to half a minute.")
+        elif self.signal is not None:
             os._exit(128 + number)
-        self.signal = signal.Signals(number)
-        self.cancel()
+        if self.signal is None:
+            self.signal = signal.Signals(number)
+            self.cancel()
+
+    def _tell(self, sentence: str) -> None:
+        """Tell the user something once. The lock of standard error may be held, so do without it."""
+        if not self._has_told:
+            self._has_told = True
+            with suppress(OSError):
+                os.write(_STDERR, f"{sentence}\n".encode())

@@ -162,7 +162,7 @@ def _openai_keys(
     takes_tokens = provider.tokens_url is not None
     token = _from_variable("CODEX_ACCESS_TOKEN", environment)
     if token is not None and takes_tokens:
-        yield replace(token, is_token=True)
+        yield _token(token.value, token.source)
     exported = _from_variable("OPENAI_API_KEY", environment)
     is_of_another = exported is not None and provider.id != "openai"
     if exported is not None and is_of_another:
@@ -231,7 +231,7 @@ def stored_key(path: Path) -> ProviderKey | None:
     # Codex 0.171 writes no `auth_mode` beside it.
     is_used = text_field(fields, "auth_mode") in {"", "personalAccessToken"}
     if is_used and token.strip():
-        return replace(_key(token, str(path)), is_token=True)
+        return _token(token, str(path))
     value = fields.get("OPENAI_API_KEY")
     if isinstance(value, str) and value.strip():
         return _key(value, str(path))
@@ -243,8 +243,11 @@ def token_key(token: str, path: Path, account_id: str | None) -> ProviderKey:
 
     `path`: that of `auth.json`.
     """
-    key = _key(token, f"the ChatGPT login in {path}")
-    return replace(key, is_token=True, account_id=account_id, login_file=path)
+    key = _token(token, f"the ChatGPT login in {path}")
+    if account_id is not None:
+        # The id is sent beside the token.
+        _token(account_id, f"the account of the ChatGPT login in {path}")
+    return replace(key, account_id=account_id, login_file=path)
 
 
 def holds_tokens(fields: Mapping[str, Any]) -> bool:
@@ -321,12 +324,24 @@ def _key(value: str, source: str) -> ProviderKey:
     # A key from a file often ends with a line break.
     stripped = value.strip(_BLANKS)
     if not re.fullmatch(r"[\x20-\x7e\xa1-\xff]+", stripped):
-        raise ModelError(
-            f"The key from {source} holds characters that no key can have.",
-            code="bad_key",
-            exit_code=ExitCode.AUTHENTICATION,
-        )
+        raise _bad_key(source)
     return ProviderKey(stripped, source)
+
+
+def _token(value: str, source: str) -> ProviderKey:
+    """A token of ChatGPT, which is ASCII."""
+    key = _key(value, source)
+    if not key.value.isascii():
+        raise _bad_key(source)
+    return replace(key, is_token=True)
+
+
+def _bad_key(source: str) -> ModelError:
+    return ModelError(
+        f"The key from {source} holds characters that no key can have.",
+        code="bad_key",
+        exit_code=ExitCode.AUTHENTICATION,
+    )
 
 
 def _missing(message: str) -> ModelError:

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -38,6 +39,36 @@ def test_an_error_behind_a_signal_is_an_interrupt() -> None:
         raise CodexError("git failed: exit code -2")
 
     assert asyncio.run(Interruption().run(work())) == 128 + signal.SIGINT
+
+
+def test_what_must_be_finished_is_finished_first() -> None:
+    script = """if True:
+        import asyncio, os, signal, time
+        from codex_py.command_line.interruption import Interruption
+        from codex_py.protocol.finishing import finishing
+
+        def renew():
+            with finishing("the renewal"):
+                print("begun", flush=True)
+                time.sleep(1)
+                print("done", flush=True)
+
+        async def work():
+            await asyncio.to_thread(renew)
+
+        raise SystemExit(asyncio.run(Interruption().run(work())))
+    """
+    pipe = subprocess.PIPE
+    program = subprocess.Popen([sys.executable, "-c", script], stdout=pipe, stderr=pipe)
+    with program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"begun\n"
+        for _ in range(3):
+            program.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        said, told = program.communicate(timeout=30)
+    assert (said, program.returncode) == (b"done\n", 128 + signal.SIGINT)
+    assert told == b"Finishing the renewal first, for up to half a minute.\n"
 
 
 def test_a_second_signal_ends_the_program_even_while_a_write_blocks() -> None:

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -182,3 +183,26 @@ def test_a_login_file_that_is_not_regular_is_named(tmp_path: Path, kind: str) ->
     with pytest.raises(ConfigError) as raised:
         find_key(OPENAI, environment={}, home=tmp_path)
     assert str(raised.value) == f"{path} cannot be read: it is {kind}"
+
+
+@pytest.mark.parametrize("where", ["variable", "personal", "login", "account"])
+def test_a_token_that_is_not_ascii_is_refused_without_being_quoted(
+    where: str, tmp_path: Path
+) -> None:
+    environment: dict[str, str] = {}
+    token = "at-\u00e9secret"
+    stored: dict[str, object] = {}
+    if where == "variable":
+        environment["CODEX_ACCESS_TOKEN"] = token
+    elif where == "personal":
+        stored = {"personal_access_token": token}
+    elif where == "login":
+        stored = {"auth_mode": "chatgpt", "tokens": {"access_token": token}}
+    else:
+        tokens = {"access_token": "good", "account_id": token}
+        stored = {"auth_mode": "chatgpt", "tokens": tokens}
+    (tmp_path / "auth.json").write_text(json.dumps(stored), "utf-8")
+    asking = provider(requires_openai_auth=True, tokens_url="http://127.0.0.1:1")
+    with pytest.raises(ModelError, match="no key can have") as caught:
+        find_key(asking, environment=environment, home=tmp_path)
+    assert "secret" not in str(caught.value)

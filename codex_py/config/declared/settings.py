@@ -380,10 +380,11 @@ class Settings(Section):
         Literal["file", "keyring", "auto", "ephemeral"] | None
     ) = no_effect("file")
     forced_login_method: Literal["chatgpt", "api"] | None = key(
-        "The only kind of login that is allowed."
+        "The only kind of login that is allowed.", in_project=False
     )
     forced_chatgpt_workspace_id: str | tuple[str, ...] | None = key(
-        "The only ChatGPT workspaces that a login may belong to, by their ids."
+        "The only ChatGPT workspaces that a login may belong to, by their ids.",
+        in_project=False,
     )
     memories: Memories | None = no_effect()
     profile: str | None = key(

@@ -2,6 +2,7 @@
 does."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -11,7 +12,8 @@ import httpx
 
 from codex_py.errors import ExitCode, ModelError, StreamError
 from codex_py.http.transport import http_client
-from codex_py.model.chatgpt.tokens import NAMES
+from codex_py.model.chatgpt.tokens import tokens_of
+from codex_py.model.program_names import own_names
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.json_fields import JsonObject, json_object, text_field
 
@@ -21,8 +23,11 @@ ISSUER: Final = "https://auth.openai.com"
 _TOKEN_VARIABLE: Final = "CODEX_REFRESH_TOKEN_URL_OVERRIDE"
 _ACCOUNTS_VARIABLE: Final = "CODEX_AUTHAPI_BASE_URL"
 _TIMEOUT_S: Final = 30.0
+_LATE_S: Final = 1.0
+"""The time to read an answer that has arrived behind the timeout."""
 _MAX_BYTES: Final = 1 << 20
 REUSED: Final = "refresh_token_reused"
+_CODE: Final = re.compile(r"[a-z]+(_[a-z]+)*")
 _OVER: Final = frozenset(
     {
         REUSED,
@@ -95,8 +100,7 @@ class Issuer:
             status, answer = await self.post(self._token_url, json=fields)
         except NoAnswer as error:
             raise _not_renewed(error.reason) from error
-        has_tokens = any(text_field(answer, name) for name in NAMES)
-        if status == HTTPStatus.OK and has_tokens:
+        if status == HTTPStatus.OK and tokens_of(answer):
             return answer
         code = code_in(answer)
         if code in _OVER or status == HTTPStatus.UNAUTHORIZED:
@@ -152,7 +156,7 @@ class Issuer:
         override = self._environment.get(_ACCOUNTS_VARIABLE, "").strip().rstrip("/")
         accounts = override or f"{self.address}/api/accounts"
         url = f"{accounts}/v1/user-auth-credential/whoami"
-        headers = {"authorization": f"Bearer {token}"}
+        headers = {**own_names(), "authorization": f"Bearer {token}"}
         return await json_answer("GET", url, self._environment, headers=headers)
 
     async def post(self, url: str, **sent: Any) -> tuple[int, JsonObject]:
@@ -161,7 +165,9 @@ class Issuer:
         Raises:
             NoAnswer: there was no answer.
         """
-        return await json_answer("POST", url, self._environment, **sent)
+        return await json_answer(
+            "POST", url, self._environment, headers=own_names(), **sent
+        )
 
 
 async def json_answer(
@@ -178,35 +184,57 @@ async def json_answer(
     Raises:
         NoAnswer: there was no answer.
     """
-    body = b""
+    asking = asyncio.create_task(_exchange(method, url, environment, sent))
     try:
-        async with (
-            asyncio.timeout(_TIMEOUT_S),
-            http_client(environment=environment) as http,
-            http.stream(method, url, **sent) as response,
-        ):
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > _MAX_BYTES:
-                    break
-    except TimeoutError as error:
-        address = shown_url(url)
-        raise NoAnswer(f"{address}: no answer in {_TIMEOUT_S:g} s") from error
+        await asyncio.wait({asking}, timeout=_TIMEOUT_S)
+        # A process that was stopped for long may have the answer, and has not read it.
+        await asyncio.wait({asking}, timeout=_LATE_S)
+    finally:
+        asking.cancel()
+    await asyncio.wait({asking})
+    if asking.cancelled():
+        raise NoAnswer(f"{shown_url(url)}: no answer in {_TIMEOUT_S:g} s")
+    try:
+        status, body = asking.result()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         # The error may quote an address that is no URL.
         cause = str(error) or type(error).__name__
         raise NoAnswer(f"{shown_url(url)}: {cause}") from error
-    return response.status_code, json_object(body.decode(errors="replace"))
+    return status, json_object(body.decode(errors="replace"))
+
+
+async def _exchange(
+    method: str, url: str, environment: Mapping[str, str], sent: Mapping[str, Any]
+) -> tuple[int, bytes]:
+    """Send a request. Returns the HTTP status and the body, cut off if it is too long."""
+    body = b""
+    async with (
+        http_client(environment=environment) as http,
+        # The caller ends it in time.
+        http.stream(method, url, timeout=None, **sent) as response,
+    ):
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > _MAX_BYTES:
+                break
+    return response.status_code, body
 
 
 def code_in(answer: JsonObject) -> str:
-    """Return the code in the answer of an issuer that refuses; empty if there is none."""
+    """Return the code in the answer of an issuer that refuses; empty if there is none.
+
+    Any other text is no code. It may quote the request, with its secrets.
+    """
     error = answer.get("error")
     if isinstance(error, str):
-        return error
-    if isinstance(error, dict):
-        return text_field(answer["error"], "code")
-    return text_field(answer, "code")
+        code = error
+    elif isinstance(error, dict):
+        code = text_field(answer["error"], "code")
+    else:
+        code = text_field(answer, "code")
+    if _CODE.fullmatch(code):
+        return code
+    return ""
 
 
 def _not_renewed(reason: str) -> StreamError:

@@ -49,12 +49,11 @@ class ReservedFile:
         _write_all(self._file, data)
         try:
             self._part.replace(self._target)
-        except OSError as error:
-            # A file that is mounted into a container by itself cannot be replaced.
-            if error.errno != errno.EBUSY:
-                raise
-            with self._target.open("r+b", buffering=0) as mounted:
-                _write_all(mounted, data)
+        except OSError:
+            # A file that is mounted into a container by itself cannot be replaced, and neither can
+            # that of another user in a folder with the sticky bit.
+            with self._target.open("r+b", buffering=0) as kept:
+                _write_all(kept, data)
 
 
 class LoginFile:
@@ -97,9 +96,10 @@ class LoginFile:
         What a process that was killed has left of this is removed.
 
         Raises:
-            OSError: there is no room, or the folder cannot be written.
+            OSError: there is no room, or the file or its folder cannot be written.
         """
         target = self.path.resolve()
+        _require_writable(target)
         beginning = f".{target.name}.part-"
         _remove_leftovers(target.parent, beginning)
         part = target.with_name(f"{beginning}{os.urandom(8).hex()}")
@@ -113,6 +113,22 @@ class LoginFile:
                 yield reserved
         finally:
             part.unlink(missing_ok=True)
+
+
+def _require_writable(target: Path) -> None:
+    """Raise an `OSError` if a file can neither be written nor be replaced.
+
+    A file may be mounted read-only by itself, or be immutable, in a folder that can be written.
+    """
+    try:
+        with target.open("r+b", buffering=0):
+            pass
+    except FileNotFoundError:
+        return
+    except PermissionError as error:
+        # A file whose mode alone forbids it can be replaced by its owner.
+        if error.errno != errno.EACCES or target.stat().st_uid != os.geteuid():
+            raise
 
 
 def _remove_leftovers(folder: Path, beginning: str) -> None:

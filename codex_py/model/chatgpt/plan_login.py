@@ -19,10 +19,12 @@ from codex_py.model.auth import ProviderKey, holds_tokens, stored_fields, token_
 from codex_py.model.chatgpt.issuer import REUSED, SIGN_IN_AGAIN, Issuer, LoginOver
 from codex_py.model.chatgpt.limits import plan_use
 from codex_py.model.chatgpt.login_file import LoginFile
-from codex_py.model.chatgpt.tokens import NAMES, Tokens, tokens_in, with_tokens
-from codex_py.protocol.json_fields import JsonObject, text_field
+from codex_py.model.chatgpt.tokens import Tokens, tokens_in, tokens_of, with_tokens
+from codex_py.protocol.finishing import finishing
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.stream import PlanUse
 
+_RENEWAL: Final = "the renewal of the login with ChatGPT"
 _OTHER_PROGRAM_S: Final = 2.0
 """The wait for a program that does not know the lock, and has used our refresh token, to write."""
 _POLL_S: Final = 0.05
@@ -192,7 +194,7 @@ class PlanLogin:
                 raise error
         answer: JsonObject | None = None
         try:
-            with self._file.reserved() as reserved:
+            with finishing(_RENEWAL), self._file.reserved() as reserved:
                 answer = asyncio.run(self._issuer.renew(stored.refresh_token))
                 fields = stored_fields(self._file.path)
                 other = tokens_in(fields)
@@ -270,5 +272,4 @@ def _can_replace(stored: Tokens, used: Tokens) -> bool:
 
 def _merged(tokens: Tokens, answer: JsonObject) -> Tokens:
     """The tokens after an answer of the issuer."""
-    new = {name: answer[name] for name in NAMES if text_field(answer, name)}
-    return replace(tokens, **new)
+    return replace(tokens, **tokens_of(answer))

@@ -7,6 +7,7 @@ Sources: RFC 6749, 4.1, RFC 7636, RFC 8252, and for the code the login of Codex 
 import asyncio
 import base64
 import hashlib
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from urllib.parse import urlencode
 from codex_py.errors import CodexError, StreamError
 from codex_py.http.login_answers import LoginAnswers, LoginScreen
 from codex_py.model.chatgpt.issuer import CLIENT_ID, Issuer, code_in
-from codex_py.model.chatgpt.tokens import NAMES, Tokens
+from codex_py.model.chatgpt.tokens import NAMES, Tokens, is_sendable, tokens_of
 from codex_py.protocol.json_fields import JsonObject, text_field
 
 Store: TypeAlias = Callable[[JsonObject], None]
@@ -164,7 +165,9 @@ def _interval_s(begun: JsonObject) -> float:
     """The time between two polls, which the issuer gives as a text or a number."""
     try:
         wanted = float(begun.get("interval", _MIN_INTERVAL_S))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
+        wanted = _MIN_INTERVAL_S
+    if math.isnan(wanted):
         wanted = _MIN_INTERVAL_S
     return min(max(wanted, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
 
@@ -202,9 +205,10 @@ async def _exchange(
     if status != HTTPStatus.OK:
         reason = code_in(answer)
         raise _failed(f"the issuer gave no tokens (HTTP status {status}) {reason}")
-    missing = [name for name in NAMES if not text_field(answer, name)]
+    tokens = tokens_of(answer)
+    missing = [name for name in NAMES if name not in tokens]
     if missing:
-        raise _failed(f"the issuer's answer has no {', '.join(missing)}")
+        raise _failed(f"the issuer's answer has no usable {', '.join(missing)}")
     return answer
 
 
@@ -219,7 +223,10 @@ async def _post(
 
 def _store(tokens: JsonObject, workspaces: Sequence[str], store: Store) -> None:
     of_login = Tokens(tokens["access_token"], id_token=tokens["id_token"])
-    check_workspace(of_login.account_id, workspaces)
+    account_id = of_login.account_id
+    if account_id is not None and not is_sendable(account_id):
+        raise _failed("the issuer names an account whose id cannot be sent")
+    check_workspace(account_id, workspaces)
     store(tokens)
 
 

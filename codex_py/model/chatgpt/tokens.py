@@ -1,6 +1,7 @@
 """The tokens of a login with ChatGPT, in the form in which `auth.json` holds them."""
 
 import base64
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import field
@@ -18,6 +19,11 @@ from codex_py.protocol.json_fields import (
 _EARLY_S: Final = 60.0
 """The time before its expiry at which a token is renewed, because clocks differ and requests take
 time."""
+_MAX_TIME_S: Final = 1e12
+"""The latest time that a token may name, in seconds since 1970. NaN is no time either."""
+_MAX_TOKEN: Final = 65_536
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+"""What a header can carry as a token, or as the id of an account."""
 _CLAIM: Final = "https://api.openai.com/auth"
 """The claim with what the issuer tells about the account."""
 _PROFILE: Final = "https://api.openai.com/profile"
@@ -74,7 +80,9 @@ class Tokens:
     def expires_at(self) -> float | None:
         """The end of the access token in seconds since 1970; None if it does not say."""
         end = claims(self.access_token).get("exp")
-        if isinstance(end, int | float) and not isinstance(end, bool):
+        if isinstance(end, bool) or not isinstance(end, int | float):
+            return None
+        if abs(end) < _MAX_TIME_S:
             return end
         return None
 
@@ -110,6 +118,20 @@ def claims(token: str) -> JsonObject:
     return json_object(text)
 
 
+def is_sendable(value: str) -> bool:
+    """True if a header can carry this token, or this id of an account."""
+    return len(value) <= _MAX_TOKEN and _TOKEN.fullmatch(value) is not None
+
+
+def tokens_of(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tokens in an answer of the issuer, by their names.
+
+    Those that could not be sent are left out: stored, they would take the place of good ones.
+    """
+    found = {name: text_field(answer, name) for name in NAMES}
+    return {name: token for name, token in found.items() if is_sendable(token)}
+
+
 def tokens_in(fields: Mapping[str, Any]) -> Tokens | None:
     """Return the tokens in the contents of `auth.json`; None if there is no access token."""
     stored = object_field(fields, "tokens")
@@ -130,7 +152,10 @@ def with_tokens(fields: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[st
     What the answer leaves out stays, and so does what only other programs know.
     """
     stored = object_field(fields, "tokens")
-    new = {name: answer[name] for name in NAMES if text_field(answer, name)}
     now = datetime.now(UTC).isoformat(timespec="microseconds")
     last_refresh = now.replace("+00:00", "Z")
-    return {**fields, "tokens": {**stored, **new}, "last_refresh": last_refresh}
+    return {
+        **fields,
+        "tokens": {**stored, **tokens_of(answer)},
+        "last_refresh": last_refresh,
+    }

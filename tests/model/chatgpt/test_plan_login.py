@@ -1,6 +1,7 @@
 """Also tests `model/chatgpt/login_file.py` and `model/chatgpt/issuer.py`."""
 
 import asyncio
+import errno
 import json
 import os
 import resource
@@ -12,10 +13,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
 from codex_py.filesystem.private import locked
+from codex_py.model.chatgpt import issuer
 from codex_py.model.chatgpt.issuer import LoginOver
 from codex_py.model.chatgpt.plan_login import PlanLogin
 from tests.support.chatgpt import ACCOUNT, ChatGPT
@@ -252,6 +255,93 @@ def test_new_tokens_that_cannot_be_written_are_kept_and_written_later(
     assert key(login) == token
     assert read(path)["tokens"]["access_token"] == token
     assert (chatgpt.renewals, chatgpt.refused_renewals) == (1, [])
+
+
+def test_without_a_file_that_can_be_written_no_tokens_are_asked_for(
+    chatgpt: ChatGPT, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a file that is mounted read-only by itself, in a folder that can be written."""
+    stored = chatgpt.sign_in(path.parent, expires_in_s=-1)
+    open_file = Path.open
+
+    def refuse(file: Path, mode: str = "r", *options: Any, **named: Any) -> Any:
+        if file == path and "+" in mode:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return open_file(file, mode, *options, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ConfigError, match="Read-only file system"):
+        key(plan_login(chatgpt, path))
+    assert (chatgpt.renewals, read(path)) == (0, stored)
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM])
+def test_a_file_that_cannot_be_replaced_is_written(
+    chatgpt: ChatGPT, path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As with a file that is mounted by itself, or is in a folder with the sticky bit."""
+    chatgpt.sign_in(path.parent, expires_in_s=-1)
+
+    def refuse(_: Path, target: Path) -> Path:
+        raise OSError(number, os.strerror(number), str(target))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    token = key(plan_login(chatgpt, path))
+    assert read(path)["tokens"]["access_token"] == token
+
+
+def test_a_file_that_its_owner_must_not_write_is_replaced(
+    chatgpt: ChatGPT, path: Path
+) -> None:
+    chatgpt.sign_in(path.parent, expires_in_s=-1)
+    path.chmod(0o400)
+    token = key(plan_login(chatgpt, path))
+    assert read(path)["tokens"]["access_token"] == token
+
+
+def test_an_answer_that_came_while_the_process_was_stopped_counts(
+    chatgpt: ChatGPT, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process stands still while the answer comes, and beyond the time for it."""
+    monkeypatch.setattr(issuer, "_TIMEOUT_S", 0.4)
+    before = chatgpt.sign_in(path.parent, expires_in_s=-1)
+    chatgpt.renewal_s = 0.2
+    client = issuer.http_client
+
+    def stopped(**options: Any) -> httpx.AsyncClient:
+        asyncio.get_running_loop().call_later(0.1, time.sleep, 1.0)
+        return client(**options)
+
+    monkeypatch.setattr(issuer, "http_client", stopped)
+    key(plan_login(chatgpt, path))
+    assert chatgpt.renewals == 1
+    assert read(path)["tokens"]["refresh_token"] != before["tokens"]["refresh_token"]
+
+
+def test_an_issuer_that_does_not_answer_in_time_is_told(
+    chatgpt: ChatGPT, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(issuer, "_LATE_S", 0.1)
+    chatgpt.sign_in(path.parent, expires_in_s=-1)
+    chatgpt.renewal_s = 2.0
+    with pytest.raises(StreamError, match=r"no answer in 0\.1 s"):
+        key(plan_login(chatgpt, path))
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"error": "invalid_grant"}, "invalid_grant"),
+        ({"error": {"code": "refresh_token_reused"}}, "refresh_token_reused"),
+        ({"code": "slow_down"}, "slow_down"),
+        ({"error": "rt-1-of-a-login"}, ""),
+        ({"error": {"code": "no\x1b[2J\n"}}, ""),
+        ({"error": {"code": 5}}, ""),
+    ],
+)
+def test_only_a_code_of_an_issuer_is_told(answer: dict[str, Any], code: str) -> None:
+    assert issuer.code_in(answer) == code
 
 
 def test_a_new_login_is_not_replaced_by_a_renewal_of_the_old_one(

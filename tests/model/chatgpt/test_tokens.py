@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from codex_py.model.chatgpt.tokens import Tokens, claims, tokens_in, with_tokens
+from codex_py.model.chatgpt.tokens import (
+    Tokens,
+    claims,
+    tokens_in,
+    tokens_of,
+    with_tokens,
+)
 from tests.support.chatgpt import CLAIM, jwt
 
 ABOUT = {"chatgpt_account_id": "acc-9", "chatgpt_plan_type": "pro"}
@@ -51,7 +57,9 @@ def test_a_token_is_old_before_it_expires(
     assert (tokens.is_old, tokens.has_expired) == (is_old, has_expired)
 
 
-@pytest.mark.parametrize("end", [None, "soon", True, [1]])
+@pytest.mark.parametrize(
+    "end", [None, "soon", True, [1], 10**400, 1e300, float("nan"), float("inf")]
+)
 def test_an_end_that_is_no_number_is_none(end: object) -> None:
     assert Tokens(jwt({"exp": end})).expires_at is None
 
@@ -83,3 +91,13 @@ def test_an_answer_replaces_what_it_has_and_keeps_the_rest() -> None:
     }
     assert last_refresh.endswith("Z")
     assert json.loads(json.dumps(fields))["tokens"]["access_token"] == "a"
+
+
+@pytest.mark.parametrize(
+    "token", ["", " ", "a b", "a\nb", "a\0", "\x1b[2J", "é", "\ud800", "a" * 100_000]
+)
+def test_a_token_that_no_header_carries_takes_the_place_of_none(token: str) -> None:
+    answer = {"access_token": token, "refresh_token": "good", "other": "x"}
+    assert tokens_of(answer) == {"refresh_token": "good"}
+    fields = with_tokens(stored(access_token="before"), answer)
+    assert fields["tokens"] == {"access_token": "before", "refresh_token": "good"}
