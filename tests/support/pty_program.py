@@ -18,6 +18,8 @@ import pyte
 
 from tests.support.codex_process import leading_session, start_codex_py
 
+_READ_S = 0.5
+"""Longer than a question that replaces another one keeps keys from itself."""
 _DEADLINE_S = 60.0
 ANOTHER = "Another question"
 """The hint while a question that replaces another one takes no keys yet."""
@@ -198,6 +200,14 @@ class PtyProgram:
             return text in shown and takes_keys
 
         self.wait_until(is_shown, what=repr(text), timeout_s=timeout_s)
+
+    def wait_for_question(self, text: str) -> None:
+        """Until a question with the text is shown, and takes keys.
+
+        One that replaces another takes none before a person can have read it.
+        """
+        self.wait_for(text)
+        self.read_for(_READ_S)
 
     def wait_until(
         self,
