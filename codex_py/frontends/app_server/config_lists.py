@@ -102,17 +102,20 @@ class ListMethods(MethodGroup):
     ) -> Fields:
         """Look at the configuration of each folder; without any, at that of the server's folder.
 
+        A folder that is named twice is looked at once, and has two entries.
+
         Args:
             nothing: the entry of a folder whose configuration cannot be read.
         """
         if len(cwds) > _MAX_FOLDERS:
             problem = f"more than {_MAX_FOLDERS} folders in one request"
             raise RpcError(INVALID_REQUEST, problem)
-        data = [
-            await asyncio.to_thread(self._of_folder, cwd, look, nothing)
-            for cwd in cwds or (None,)
-        ]
-        return {"data": data}
+        asked = cwds or (None,)
+        entries = {
+            cwd: await asyncio.to_thread(self._of_folder, cwd, look, nothing)
+            for cwd in dict.fromkeys(asked)
+        }
+        return {"data": [entries[cwd] for cwd in asked]}
 
     def _of_folder(
         self,

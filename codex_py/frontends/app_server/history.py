@@ -1,7 +1,14 @@
 """Reads stored threads in the format of Codex: the facts about each, and its turns."""
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -14,13 +21,17 @@ from codex_py.config.config import Config
 from codex_py.errors import SessionError
 from codex_py.frontends.app_server.items import (
     Fields,
+    ShownItem,
     as_review,
     shown_item,
     turn_data,
 )
 from codex_py.frontends.app_server.params import ThreadList
+from codex_py.frontends.app_server.plan_items import separated
+from codex_py.protocol.event_items import AgentMessage, ThreadItem
 from codex_py.protocol.json_fields import lenient_integer, text_field
 from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.plans import proposed_plan
 from codex_py.protocol.prompts import user_prompt
 from codex_py.rollout.index import find_session, recent_sessions, thread_names
 from codex_py.rollout.listing import beginning
@@ -178,6 +189,13 @@ def _injected_count(item: EncodedItem) -> int:
     return lenient_integer(decode_json(item).get("count")) or 0
 
 
+def _parts(item: ThreadItem) -> Sequence[ShownItem]:
+    """The item; of a message that proposes a plan, the plan as an item of its own too."""
+    if isinstance(item, AgentMessage) and proposed_plan(item.text) is not None:
+        return separated(item)
+    return [item]
+
+
 def _turn(
     items: list[EncodedItem],
     turn_id: str,
@@ -194,9 +212,10 @@ def _turn(
     ended = found.get("task_complete", {})
     shown: list[Fields] = []
     for item in thread_items(items):
-        data = shown_item(item, "", cwd)
-        if data is not None:
-            shown.append(data)
+        for part in _parts(item):
+            data = shown_item(part, "", cwd)
+            if data is not None:
+                shown.append(data)
     review = _reviewed(items)
     if review:
         shown = as_review(shown, review, is_over=turn_id != running)

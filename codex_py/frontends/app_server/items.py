@@ -10,6 +10,7 @@ from codex_py.app.views.command_script import script_of
 from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.errors import QUOTA_CODES
 from codex_py.frontends.app_server.command_actions import command_actions
+from codex_py.frontends.app_server.plan_items import ProposedPlan
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.unified.hunks import written_hunks
 from codex_py.protocol import event_items, events
@@ -26,8 +27,17 @@ _ERROR_INFO: Final = {
 }
 
 
+_STREAMED: Final = (
+    event_items.AgentMessage,
+    event_items.ReasoningSummary,
+    ProposedPlan,
+)
+"""The items that get their texts by and by."""
+
 Fields: TypeAlias = dict[str, Any]
 """A JSON object for the client."""
+ShownItem: TypeAlias = event_items.ThreadItem | ProposedPlan
+"""An item that the client sees."""
 
 
 class Notify(Protocol):
@@ -84,7 +94,7 @@ def error_data(error: events.ErrorInfo | events.Reconnecting) -> Fields:
     }
 
 
-def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> Fields | None:
+def shown_item(item: ShownItem, item_id: str, cwd: str) -> Fields | None:
     """Make a `ThreadItem` of Codex; None if Codex shows the item in another way, or not at all.
 
     `cwd`: the folder of the thread, absolute.
@@ -125,8 +135,10 @@ def as_review(items: Sequence[Fields], name: str, *, is_over: bool) -> list[Fiel
     return shown
 
 
-def _fields(item: event_items.ThreadItem, cwd: str) -> Fields | None:
+def _fields(item: ShownItem, cwd: str) -> Fields | None:
     match item:
+        case ProposedPlan(text=text):
+            return {"type": "plan", "text": text}
         case event_items.UserMessage():
             return _prompt(item)
         case event_items.AgentMessage(text=text):
@@ -183,7 +195,7 @@ class TurnFeed:
         """The number of ids that were made."""
         self._ids: dict[str, str] = {}
         """The client's ids of items, by our ids."""
-        self._streamed: dict[type[event_items.ThreadItem], str] = {}
+        self._streamed: dict[type[ShownItem], str] = {}
         """The client's ids of items whose text is being streamed."""
         self._part = -1
         """The part of the reasoning that is being streamed."""
@@ -301,7 +313,7 @@ class TurnFeed:
         elif _fields(item, "") is not None:
             self._begin(item)
 
-    def _begin(self, item: event_items.ThreadItem) -> str:
+    def _begin(self, item: ShownItem) -> str:
         """Notify that an item starts, unless that was done. Returns the client's id of the item.
 
         Without an id, the item is the one of its kind whose text is being streamed.
@@ -319,7 +331,7 @@ class TurnFeed:
             self._streamed[kind] = item_id
         return item_id
 
-    def _end_item(self, item: event_items.ThreadItem) -> None:
+    def _end_item(self, item: ShownItem) -> None:
         """Notify that an item has ended, and that it has started if that was not done."""
         if _fields(item, "") is None:
             return
@@ -372,9 +384,9 @@ class TurnFeed:
         return {"threadId": self._thread_id, "turnId": self.turn_id, **params}
 
 
-def _without_text(item: event_items.ThreadItem) -> event_items.ThreadItem:
-    """The item as it is at its start: a message and a reasoning get their texts by and by."""
-    if isinstance(item, event_items.AgentMessage | event_items.ReasoningSummary):
+def _without_text(item: ShownItem) -> ShownItem:
+    """The item as it is at its start: some get their texts by and by."""
+    if isinstance(item, _STREAMED):
         return replace(item, text="")
     return item
 

@@ -18,6 +18,7 @@ from codex_py.config.config import Config
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
 from codex_py.frontends.app_server.mcp_status import startup_data
 from codex_py.frontends.app_server.plan_facts import limits_in_use
+from codex_py.frontends.app_server.planning_feed import PlanningFeed
 from codex_py.frontends.app_server.questions import Questions
 from codex_py.protocol import event_items, events
 from codex_py.protocol.mcp import McpServerStatus
@@ -318,7 +319,10 @@ class AppThread(ServedThread):
             self.notify("account/rateLimits/updated", {"rateLimits": limits})
 
     def _begin(self, turn_id: str) -> None:
-        self.feed = TurnFeed(self.thread_id, turn_id, self.config.cwd, self.notify)
+        kind = TurnFeed
+        if self.session.settings.mode == "plan":
+            kind = PlanningFeed
+        self.feed = kind(self.thread_id, turn_id, self.config.cwd, self.notify)
         self._tell_status(_BUSY)
         self.feed.start(self._prompt)
 

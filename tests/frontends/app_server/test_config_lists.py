@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from codex_py.app.json_rpc import RpcError
+from codex_py.config.config import Config
+from codex_py.config.skills import Skills, find_skills
 from codex_py.errors import ConfigError
+from codex_py.frontends.app_server import config_lists
 from codex_py.frontends.app_server.config_lists import ListMethods
 from codex_py.testing import ev_completed, ev_message
 from tests.support.app_server import AppServer
@@ -215,6 +218,23 @@ def test_skills_are_listed_for_each_folder(client: Groups, place: Workplace) -> 
     assert client.ask("skills/list", forceReload=True)["data"] == [here]
     error = client.refused("skills/list", cwds=[str(other)] * 65)
     assert str(error) == "more than 64 folders in one request"
+
+
+def test_a_folder_that_is_named_twice_is_looked_at_once(
+    client: Groups, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path] = []
+
+    def looks(config: Config, *args: Any, **kwargs: Any) -> Skills:
+        looked.append(config.cwd)
+        return find_skills(config, *args, **kwargs)
+
+    monkeypatch.setattr(config_lists, "find_skills", looks)
+    skill(place.home / "skills", "mine")
+    cwd = str(place.cwd)
+    first, second = client.ask("skills/list", cwds=[cwd, cwd])["data"]
+    assert first == second
+    assert looked == [place.cwd]
 
 
 def test_further_folders_of_skills_are_those_of_the_last_request(
