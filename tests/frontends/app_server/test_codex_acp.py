@@ -327,6 +327,23 @@ def test_a_session_is_loaded_with_its_history(place: Workplace) -> None:
     ]
 
 
+def test_a_plan_is_carried_out_once_it_is_approved(place: Workplace) -> None:
+    plan = "<proposed_plan>\n# Plan\n\n- a\n</proposed_plan>"
+    answer = response(ev_message(f"I looked.\n{plan}", pieces=4))
+    with Editor(place, answer, DONE) as editor:
+        editor.run("sessions", "new")
+        editor.run("prompt", "/plan", ttl_s=60)
+        said = editor.run("--approve-all", "prompt", "do it", ttl_s=60)
+        editor.run("sessions", "close")
+    assert said.text == "I looked.\n# Plan\n\n- a\ndone"
+    asked = [
+        message["params"]["toolCall"]["title"]
+        for message in said.messages
+        if message.get("method") == "session/request_permission"
+    ]
+    assert asked == ["Implement this plan?"]
+
+
 def test_the_editor_chooses_the_model_and_its_effort(place: Workplace) -> None:
     with Editor(place, DONE) as editor:
         chosen = ["model=gpt-5.6-sol", "reasoning_effort=high"]
