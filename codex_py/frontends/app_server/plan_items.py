@@ -61,14 +61,15 @@ class PlanSplitter:
 def separated(message: AgentMessage) -> list[AgentMessage | ProposedPlan]:
     """Return the message without its plan, and the plan, in the order in which they begin."""
     splitter = PlanSplitter()
-    texts: dict[bool, str] = {}
-    for parts in (splitter.feed(message.text), splitter.end()):
-        for is_plan, text in parts:
-            texts[is_plan] = texts.get(is_plan, "") + text
+    parts = [*splitter.feed(message.text), *splitter.end()]
+    plan = "".join(text for is_plan, text in parts if is_plan)
+    rest = "".join(text for is_plan, text in parts if not is_plan)
     found: list[AgentMessage | ProposedPlan] = []
-    for is_plan, text in texts.items():
-        if is_plan:
-            found.append(ProposedPlan(text))
-        else:
-            found.append(replace(message, text=text))
+    if rest:
+        found.append(replace(message, text=rest))
+    if plan:
+        found.append(ProposedPlan(plan))
+    begins_with_plan = bool(parts) and parts[0][0]
+    if begins_with_plan:
+        found.reverse()
     return found or [message]

@@ -63,6 +63,14 @@ def test_a_message_is_separated_from_its_plan() -> None:
     ]
 
 
+def test_a_plan_at_the_beginning_is_the_first_item() -> None:
+    whole = AgentMessage(id="1", text="<proposed_plan>\n- a\n</proposed_plan>\nBye\n")
+    assert separated(whole) == [
+        ProposedPlan("- a\n"),
+        AgentMessage(id="1", text="Bye\n"),
+    ]
+
+
 def test_a_plan_is_an_item_of_its_own(place: Workplace) -> None:
     answer = [ev_created(), *ev_message(ANSWER, pieces=9), ev_completed()]
     with ScriptedServer([answer]) as model:
