@@ -14,7 +14,7 @@ from codex_py.errors import ExitCode, ModelError, StreamError
 from codex_py.http.transport import http_client
 from codex_py.model.chatgpt.tokens import tokens_of
 from codex_py.model.program_names import own_names
-from codex_py.protocol.addresses import shown_url
+from codex_py.protocol.addresses import shown_url, url_problem
 from codex_py.protocol.json_fields import JsonObject, json_object, text_field
 
 CLIENT_ID: Final = "app_EMoamEEZ73f0CkXaXp7hrann"
@@ -141,6 +141,9 @@ class Issuer:
         fields = {"token": token, "token_type_hint": kind}
         if kind == "refresh_token":
             fields["client_id"] = CLIENT_ID
+        problem = url_problem(shown_url(self._token_url))
+        if problem is not None:
+            raise NoAnswer(f"the issuer's address {problem}")
         parts = urlsplit(self._token_url)
         url = urlunsplit((parts.scheme, parts.netloc, "/oauth/revoke", "", ""))
         status, _ = await self.post(url, json=fields)
@@ -196,8 +199,8 @@ async def json_answer(
         raise NoAnswer(f"{shown_url(url)}: no answer in {_TIMEOUT_S:g} s")
     try:
         status, body = asking.result()
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # The error may quote an address that is no URL.
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        # An address that is no URL may give any of the last two; a name that cannot be encoded too.
         cause = str(error) or type(error).__name__
         raise NoAnswer(f"{shown_url(url)}: {cause}") from error
     return status, json_object(body.decode(errors="replace"))
