@@ -12,6 +12,8 @@ _MAX_REQUEST_BYTES = 64 * 1024
 _REQUEST_TIMEOUT_S = 10.0
 _LAST_PAGE_S: Final = 1.0
 """The time for the browser to receive the last page, once the login is over."""
+_MAX_CONNECTIONS: Final = 32
+"""The connections at one time. A browser opens a few; any program of this machine may open more."""
 _OWN_HOSTS: Final = frozenset({"127.0.0.1", "localhost"})
 
 _FIELDS = (
@@ -75,13 +77,17 @@ class LoginAnswers:
         self._answer: asyncio.Future[dict[str, str]] = loop.create_future()
         self._last_page: asyncio.Future[str] = loop.create_future()
         """The status of the page for the browser that has brought the answer."""
-        self._served: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.WriteTransport] = {}
+        """The open connections, by the tasks that serve them."""
+        self._awaiting_last_page: set[asyncio.Task[None]] = set()
+        self._shown_refusals: set[str] = set()
 
     @asynccontextmanager
     async def listening(self, *ports: int) -> AsyncGenerator[int]:
         """Wait for the browser on a port of 127.0.0.1. Yields the port.
 
-        When the context ends, the browser is told if the login is complete.
+        When the context ends, the browser is told if the login is complete, and all connections
+        are closed.
 
         Args:
             ports: the wanted ports, of which the first free one is used; 0 for any free one.
@@ -98,8 +104,8 @@ class LoginAnswers:
             finally:
                 if not self._last_page.done():
                     self._last_page.set_result(_FAILED)
-                if self._served:
-                    await asyncio.wait(self._served, timeout=_LAST_PAGE_S)
+                server.close()
+                await self._close_connections()
 
     async def _server(self, ports: tuple[int, ...]) -> asyncio.Server:
         """Listen on the first of the ports that is free."""
@@ -111,7 +117,28 @@ class LoginAnswers:
 
     async def _listen(self, port: int) -> asyncio.Server:
         limit = _MAX_REQUEST_BYTES
-        return await asyncio.start_server(self._serve, "127.0.0.1", port, limit=limit)
+        return await asyncio.start_server(
+            self._begin_serving, "127.0.0.1", port, limit=limit
+        )
+
+    def _begin_serving(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve a new connection, unless too many are open."""
+        if len(self._connections) >= _MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections[task] = writer.transport
+        task.add_done_callback(self._connections.pop)
+
+    async def _close_connections(self) -> None:
+        """Close all connections, once the browsers that wait for the last page have it."""
+        if self._awaiting_last_page:
+            await asyncio.wait(self._awaiting_last_page, timeout=_LAST_PAGE_S)
+        for transport in self._connections.values():
+            transport.abort()
+        await asyncio.gather(*self._connections)
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -140,8 +167,8 @@ class LoginAnswers:
         """The status of the page once the login is over."""
         task = asyncio.current_task()
         assert task is not None
-        self._served.add(task)
-        task.add_done_callback(self._served.discard)
+        self._awaiting_last_page.add(task)
+        task.add_done_callback(self._awaiting_last_page.discard)
         return await asyncio.shield(self._last_page)
 
     def _status(self, head: str) -> str:
@@ -159,23 +186,25 @@ class LoginAnswers:
             return "404 Not Found"
         if self._answer.done():
             return "409 Conflict"
-        if self._accept(target):
+        problem = self._accept(target)
+        if problem is None:
             return _DONE
+        # Any page that the user visits can send many of these.
+        if problem not in self._shown_refusals:
+            self._shown_refusals.add(problem)
+            self._screen.refuse(problem)
         return "400 Bad Request"
 
-    def _accept(self, address: str) -> bool:
-        """Accept the answer in an address. False, and the user is told, if it is no answer to this
-        login."""
+    def _accept(self, address: str) -> str | None:
+        """Accept the answer in an address. Returns the reason if it is no answer to this login."""
         answer = _parameters(address)
         if "code" not in answer and "error" not in answer:
-            self._screen.refuse("that is not an address that ends a login")
-            return False
+            return "that is not an address that ends a login"
         if not self._is_own(answer.get("state", "")):
-            self._screen.refuse("that is the answer to another login")
-            return False
+            return "that is the answer to another login"
         if not self._answer.done():
             self._answer.set_result(answer)
-        return True
+        return None
 
     def _is_own(self, state: str) -> bool:
         """Compare a state in a time that does not depend on its contents."""
@@ -193,10 +222,12 @@ class LoginAnswers:
             typing.cancel()
 
     async def _typed(self) -> None:
-        is_answered = False
-        while not is_answered:
+        while True:
             address = await self._screen.pasted()
-            is_answered = self._accept(address)
+            problem = self._accept(address)
+            if problem is None:
+                return
+            self._screen.refuse(problem)
 
 
 def _host(lines: list[str]) -> str | None:

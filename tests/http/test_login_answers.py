@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -168,6 +169,60 @@ def test_a_client_that_sends_too_much_or_nothing_holds_nobody_up() -> None:
             writer.close()
 
     serve(talk)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /callback?code=", b"GET / HTTP/1.1\r\n"])
+def test_a_connection_without_a_request_is_closed_with_the_login(sent: bytes) -> None:
+    problems: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: problems.append(context))
+        answers = LoginAnswers(SilentScreen(), "/callback")
+        async with asyncio.timeout(5):
+            async with answers.listening(0) as port:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(sent)
+                await writer.drain()
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+
+    asyncio.run(main())
+    assert problems == []
+
+
+def test_idle_connections_leave_room_for_the_browser_once_they_close() -> None:
+    async def talk(port: int) -> None:
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        dropped = 0
+        for reader, _ in opened[32:]:
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            dropped += 1
+        assert dropped == 28
+        for _, writer in opened:
+            writer.close()
+        status = 0
+        while status != 200:
+            with suppress(ConnectionError, ValueError, AssertionError):
+                status, _ = await ask(port, GOOD)
+
+    serve(talk)
+
+
+def test_the_user_sees_a_wrong_answer_of_a_browser_once() -> None:
+    async def talk(port: int) -> None:
+        for _ in range(20):
+            await ask(port, "/callback?code=c&state=other")
+            await ask(port, "/callback")
+        await ask(port, GOOD)
+
+    _, screen = serve(talk)
+    assert screen.refused == [
+        "that is the answer to another login",
+        "that is not an address that ends a login",
+    ]
 
 
 def test_the_first_free_port_is_used_and_only_on_this_machine() -> None:
