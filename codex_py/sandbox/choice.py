@@ -33,6 +33,7 @@ from codex_py.sandbox.layout import (
     own_paths,
     resolve_roots,
     secrets,
+    with_covered_home,
 )
 from codex_py.sandbox.liveness import LivenessPipe
 from codex_py.sandbox.placeholders import Placeholders
@@ -50,6 +51,9 @@ _ACCEPT = "`--allow-unenforced permissions.filesystem`"
 _PROXIES = {"namespaces", "bwrap", "views"}
 """The backends that can make our proxy a command's only way out. Landlock judges ports, not
 hosts."""
+_COVERS_HOME = {"namespaces", "views"}
+"""The backends that show only what `$CODEX_HOME` has when a command starts. Landlock alone does so
+too. With `bwrap`, a login that is renewed meanwhile can be read."""
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
 """The backends that mount over protected names, which must exist for that. Other backends need no
 placeholders: a profile of macOS denies the names themselves, the supervisor refuses to create them,
@@ -251,6 +255,8 @@ class PlatformSandbox:
         hidden = secrets(self._home, denies=policy.files.denies)
         if needs.limits_writes:
             view = self._view(policy, roots, denied, hidden)
+            if self._home is not None and self._backend.name in _COVERS_HOME:
+                view = with_covered_home(view, self._home)
         elif needs.hides:
             view = _free_view(denied, hidden)
         else:

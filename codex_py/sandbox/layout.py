@@ -4,8 +4,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
+from typing import Final
 
 from codex_py.filesystem.denials import NOTHING, DeniedPaths
 from codex_py.filesystem.git import common_folder, git_folder
@@ -22,6 +23,8 @@ from codex_py.protocol.protected import (
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/usr")
+_OF_LOGINS: Final = ("auth.json", ".auth.json", ".credentials.json", ".part-")
+"""The beginnings of names in `$CODEX_HOME` that belong to logins."""
 
 
 @frozen
@@ -171,11 +174,45 @@ def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
     if home is None:
         return ()
     paths = [home / name for name in HOME_SECRETS]
+    paths += _of_logins(home)
     if denies:
         paths += [home / name for name in HOME_RECORDS]
         paths += record_folders(home)
     real = (Path(os.path.realpath(path)) for path in paths)
     return tuple(path for path in real if path.exists())
+
+
+def _of_logins(home: Path) -> list[Path]:
+    """The entries of `$CODEX_HOME` that belong to logins: also locks, and parts of the next login."""
+    try:
+        return [path for path in home.iterdir() if path.name.startswith(_OF_LOGINS)]
+    except OSError:
+        return []
+
+
+def with_covered_home(view: Layout, home: Path) -> Layout:
+    """Show only the entries that `$CODEX_HOME` has now, if it holds a login, and nothing of the login.
+
+    A mount that hides a file falls off when a process outside replaces the file, as a renewal of a
+    login does. A new file beside it, such as a part of the next login, was never hidden.
+
+    Args:
+        view: a view in which the home is read-only.
+    """
+    home = Path(os.path.realpath(home))
+    in_other_folders = tuple(path for path in view.hidden if path.parent != home)
+    if in_other_folders == view.hidden:
+        return view
+    shown = (
+        path
+        for path in sorted(home.iterdir())
+        if path not in view.hidden and not path.name.startswith(_OF_LOGINS)
+    )
+    return replace(
+        view,
+        hidden=(home, *in_other_folders),
+        opened=(*shown, *view.opened),
+    )
 
 
 def layout(

@@ -765,3 +765,62 @@ def test_a_file_system_that_is_mounted_later_cannot_be_written(
         check=False,
     )
     assert (done.stdout, done.stderr) == (b"[]\n", b"")
+
+
+def _hides_new_logins(backend: Backend) -> bool:
+    """False for bwrap, whose mount on a file falls off with the file."""
+    return backend.name != "bwrap"
+
+
+def test_a_login_that_is_renewed_while_a_command_runs_stays_hidden(
+    backend: Backend, tmp_path: Path
+) -> None:
+    if not _hides_new_logins(backend):
+        pytest.skip("it hides the present file alone")
+    home, work = tmp_path / "home", tmp_path / "work"
+    for folder in (work, home / "skills"):
+        folder.mkdir(parents=True)
+    for name in ("auth.json", ".auth.json.part-1", "auth.json.lock", "config.toml"):
+        (home / name).write_text("secret", encoding="ascii")
+    (home / "skills/one").write_text("shown", encoding="ascii")
+    (home / "linked").symlink_to("skills/one")
+    (home / "dangling").symlink_to("nowhere")
+    (home / "copy.json").symlink_to("auth.json")
+    (home / "self").symlink_to(".")
+    sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
+    script = (
+        f"cd {home}; echo ready; read go; cat skills/one linked;"
+        " cat auth.json copy.json self/auth.json .auth.json.part-1 .auth.json.part-2;"
+        " (exec 9<auth.json.lock) && echo held; cat new; exit 0"
+    )
+    argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
+    assert argv is not None
+    command = subprocess.Popen(
+        argv, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    assert command.stdin is not None
+    assert command.stdout is not None
+    assert command.stdout.readline() == "ready\n"
+    for name in (".auth.json.part-2", "new"):
+        (home / name).write_text("secret", encoding="ascii")
+    (home / ".auth.json.part-2").rename(home / "auth.json")
+    (home / ".auth.json.part-2").write_text("secret", encoding="ascii")
+    out, _ = command.communicate("go\n", timeout=30)
+    sandbox.release()
+    assert out == "shownshown"
+
+
+def test_a_workspace_inside_of_a_home_with_a_login_can_be_written(
+    backend: Backend, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    work = home / "worktrees/one"
+    (work / "folder").mkdir(parents=True)
+    (home / "auth.json").write_text("secret", encoding="ascii")
+    sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
+    script = f"echo text >folder/new && cat {work}/folder/new; ls {home}/worktrees; cat {home}/auth.json; echo >{home}/x"
+    argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
+    done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
+    sandbox.release()
+    assert done.stdout == b"text\none\n"
+    assert not (home / "x").exists()

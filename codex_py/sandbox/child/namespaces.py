@@ -219,9 +219,10 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
 def _hide(hidden: list[str], opened: list[str]) -> None:
     """Cover hidden files with a device that cannot be opened, and folders with empty ones.
 
-    Only root can list the empty ones. Opened paths below them are put back.
+    Only root can list the empty ones. Opened paths below them are put back; a link stays a link,
+    because what it leads to may be hidden.
     """
-    trees = {path: _clone(path) for path in opened}
+    trees = {path: _clone(path, posix.O_NOFOLLOW) for path in opened}
     posix.mkdir(_EMPTY, 0)
     outer_first = sorted((*hidden, *opened), key=lambda path: path.count("/"))
     for path in outer_first:
@@ -247,7 +248,7 @@ def _cover(path: str, cover: str) -> None:
 
 def _empty_folder(path: str, trees: dict[str, int]) -> None:
     """Mount a folder on a path that has only the entries that these trees will be mounted on."""
-    kernel.mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=111")
+    kernel.mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=555")
     for inner, tree in trees.items():
         _make_entry(path, inner, like=tree)
     _set_attributes(path, _READ_ONLY, recursive=False)
