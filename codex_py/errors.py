@@ -290,8 +290,9 @@ class StreamError(ModelError):
         retry_after_s: the delay that the server asked for, in seconds.
         started: True if a response had begun to stream. The phases before and after have separate
             retry budgets.
-        local: True if a server on this machine, which has not answered yet, cannot be reached. It
-            is retried for seconds, not for minutes.
+        few_retries: True if this is retried only as often as a request, because more would not
+            help: a server on this machine that cannot be reached and has not answered yet, or an
+            issuer that is too slow.
     """
 
     code = "stream"
@@ -306,12 +307,12 @@ class StreamError(ModelError):
         status: int | None = None,
         retry_after_s: float | None = None,
         started: bool = False,
-        local: bool = False,
+        few_retries: bool = False,
     ) -> None:
         super().__init__(message, code=code, exit_code=exit_code, status=status)
         self.retry_after_s = retry_after_s
         self.started = started
-        self.local = local
+        self.few_retries = few_retries
 
     @classmethod
     def broke_off(

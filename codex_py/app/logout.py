@@ -13,7 +13,9 @@ from codex_py.config.config import Config
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.auth import stored_fields
 from codex_py.model.chatgpt.issuer import Issuer
+from codex_py.model.chatgpt.login_file import LoginFile
 from codex_py.model.chatgpt.tokens import tokens_in
+from codex_py.protocol.addresses import shown_url
 
 _REVOKE_TIMEOUT_S: Final = 10.0
 
@@ -22,6 +24,8 @@ def remove_login(
     config: Config, environment: Mapping[str, str], warn: Callable[[str], None]
 ) -> bool:
     """Remove `auth.json`, whatever kind of login it holds. Returns False if there was no login.
+
+    If it is a link, the file that it leads to is removed too.
 
     Then the issuer of a login with ChatGPT is told that it is over, for up to 10 s. `warn` shows the
     user a sentence if that fails.
@@ -35,7 +39,7 @@ def remove_login(
     with locked_login_file(config) as path:
         with suppress(ConfigError):
             fields = stored_fields(path)
-        path.unlink(missing_ok=True)
+        LoginFile(path).remove()
     if tokens_in(fields) is not None:
         problem = asyncio.run(end_login(Issuer(environment), fields))
         if problem:
@@ -57,6 +61,9 @@ async def end_login(issuer: Issuer, fields: Mapping[str, Any]) -> str:
     tokens = tokens_in(fields)
     if tokens is None:
         return ""
+    if not issuer.has_name(tokens.issuer):
+        # Its tokens are nobody else's business.
+        return f"it is a login with {shown_url(tokens.issuer)!r}, which was not asked"
     token = tokens.refresh_token
     kind = "refresh_token"
     if not token:

@@ -13,8 +13,9 @@ from typing import Final
 from codex_py.config.config import Config
 from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, replace_text
 from codex_py.errors import CodexError, ConfigError
-from codex_py.filesystem.private import locked, make_private
+from codex_py.filesystem.private import make_private
 from codex_py.model.auth import stored_fields
+from codex_py.model.chatgpt.login_file import LoginFile
 
 _STORE_KEY: Final = "cli_auth_credentials_store"
 # The characters of a key that are shown at its beginning and its end.
@@ -109,7 +110,7 @@ def locked_login_file(
     path = login_path(config)
     with as_config_error(path, "written"):
         make_private(config.home)
-        with locked(config.home / "auth.json.lock", timeout_s, is_file=True):
+        with LoginFile(path).locked(timeout_s=timeout_s):
             yield path
 
 

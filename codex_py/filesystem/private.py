@@ -94,6 +94,8 @@ def written_whole(path: Path, *, replaces: bool = True) -> Generator[BinaryIO]:
     opened = os.open(part, flags, 0o600)
     try:
         with os.fdopen(opened, "wb") as file:
+            # The umask may have taken these rights from the user too.
+            os.fchmod(opened, 0o600)
             yield file
         if replaces:
             part.replace(path)

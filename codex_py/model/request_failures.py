@@ -55,7 +55,7 @@ class RequestFailures:
             message,
             code="timeout" if is_timeout else "connection",
             exit_code=ExitCode.UNAVAILABLE,
-            local=is_refused_here and not answered_before,
+            few_retries=is_refused_here and not answered_before,
         )
 
     async def of_response(

@@ -61,7 +61,7 @@ class Retries:
         else:
             requests = 0
             streams = self._streams + 1
-        max_streams = 0 if error.local else self._stream_max
+        max_streams = 0 if error.few_retries else self._stream_max
         if streams > max_streams:
             return None
         delay_s = self._delay_s(requests or streams, error.retry_after_s)

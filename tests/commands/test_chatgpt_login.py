@@ -397,6 +397,21 @@ def test_a_token_in_the_environment_is_told(home: Path, chatgpt: ChatGPT) -> Non
     assert (code, said) == (0, STATUS + told)
 
 
+def test_no_issuer_gets_the_tokens_of_another_one(
+    home: Path, chatgpt: ChatGPT, ports: None
+) -> None:
+    chatgpt.sign_in(home, issuer="https://other.test/")
+    with started(home, chatgpt) as login:
+        httpx.get(httpx.get(login.address).headers["location"])
+        assert login.end()[0] == 0
+    chatgpt.sign_in(home, issuer="https://other.test/")
+    code, said = call(home, chatgpt, "logout")
+    assert (code, said.splitlines()[-1]) == (0, "Successfully logged out")
+    assert "it is a login with 'https://other.test/', which was not asked" in said
+    assert not (home / "auth.json").exists()
+    assert chatgpt.revoked == []
+
+
 def test_logout_ends_the_login_at_the_issuer(home: Path, chatgpt: ChatGPT) -> None:
     token = chatgpt.sign_in(home)["tokens"]["refresh_token"]
     assert call(home, chatgpt, "logout") == (0, "Successfully logged out\n")

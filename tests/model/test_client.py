@@ -262,7 +262,7 @@ def test_a_server_of_this_machine_that_has_answered_is_not_taken_for_missing() -
         for client in (first, second, other):
             with pytest.raises(StreamError, match="Connection refused") as caught:
                 await collect(client)
-            missing.append(caught.value.local)
+            missing.append(caught.value.few_retries)
             await client.aclose()
         return missing
 

@@ -33,7 +33,7 @@ def test_a_server_of_this_machine_that_is_not_there_is_waited_for_some_seconds()
     None
 ):
     budget = retries()
-    refused = StreamError("x", local=True)
+    refused = StreamError("x", few_retries=True)
     waits = [retry.delay_s for retry in iter(lambda: budget.next(refused), None)]
     assert (len(waits), sum(waits)) == (4, pytest.approx(3.0))
 
@@ -42,7 +42,7 @@ def test_all_retries_of_a_request_share_one_count() -> None:
     for error, most in (
         (failure(), 29),
         (failure(started=True), 5),
-        (StreamError("x", local=True), 4),
+        (StreamError("x", few_retries=True), 4),
     ):
         budget = retries()
         found = list(iter(lambda: budget.next(error), None))  # noqa: B023 - used at once

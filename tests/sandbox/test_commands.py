@@ -818,7 +818,10 @@ def test_a_workspace_inside_of_a_home_with_a_login_can_be_written(
     (work / "folder").mkdir(parents=True)
     (home / "auth.json").write_text("secret", encoding="ascii")
     sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
-    script = f"echo text >folder/new && cat {work}/folder/new; ls {home}/worktrees; cat {home}/auth.json; echo >{home}/x"
+    script = (
+        f"echo text >folder/new && cat {work}/folder/new; ls {home}/worktrees;"
+        f" cat {home}/auth.json; echo >{home}/x"
+    )
     argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
     done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
     sandbox.release()

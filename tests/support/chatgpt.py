@@ -208,13 +208,20 @@ class ChatGPT(ScriptedServer):
         (home / "config.toml").write_text("\n".join([*lines, ""]), "utf-8")
 
     def sign_in(
-        self, home: Path, *, expires_in_s: float = 3600.0, **changes: Any
+        self,
+        home: Path,
+        *,
+        expires_in_s: float = 3600.0,
+        issuer: str | None = None,
+        **changes: Any,
     ) -> dict[str, Any]:
         """Store a login in `auth.json`, as Codex does. Returns the contents.
 
-        `changes`: fields of the file that replace those of Codex.
+        Args:
+            issuer: the name of another issuer in the tokens.
+            changes: fields of the file that replace those of Codex.
         """
-        tokens = self._tokens(_Login(), expires_in_s)
+        tokens = self._tokens(_Login(), expires_in_s, issuer)
         fields: dict[str, Any] = {
             "auth_mode": "chatgpt",
             "OPENAI_API_KEY": None,
@@ -504,7 +511,9 @@ class ChatGPT(ScriptedServer):
         if not name or re.fullmatch(_OF_CODEX, name):
             self.violations.append(f"the program calls itself {name!r}")
 
-    def _tokens(self, login: _Login, lifetime_s: float) -> dict[str, str]:
+    def _tokens(
+        self, login: _Login, lifetime_s: float, issuer: str | None = None
+    ) -> dict[str, str]:
         """New tokens of a login; its earlier refresh token is no longer accepted."""
         with self._lock:
             number = next(self._numbers)
@@ -514,7 +523,12 @@ class ChatGPT(ScriptedServer):
                 "chatgpt_plan_type": "plus",
                 "chatgpt_user_id": "user-1",
             }
-            claims = {"exp": int(expires_at), "jti": str(number), CLAIM: about}
+            claims = {
+                "iss": issuer or self.url,
+                "exp": int(expires_at),
+                "jti": str(number),
+                CLAIM: about,
+            }
             access = jwt({"aud": ["https://api.openai.com/v1"], **claims})
             refresh = f"rt-{number}-of-a-login-{self.port}"
             self._access[access] = (login, expires_at)

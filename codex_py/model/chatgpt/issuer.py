@@ -53,10 +53,16 @@ class LoginOver(ModelError):
 
 
 class NoAnswer(StreamError):
-    """The issuer could not be asked. `reason`: its address and a clause."""
+    """The issuer could not be asked.
 
-    def __init__(self, reason: str) -> None:
+    Attributes:
+        reason: its address and a clause.
+        is_late: True if it took too long.
+    """
+
+    def __init__(self, reason: str, *, is_late: bool = False) -> None:
         self.reason = reason
+        self.is_late = is_late
         super().__init__(
             f"ChatGPT could not be asked: {reason}",
             code="issuer_unavailable",
@@ -82,6 +88,11 @@ class Issuer:
         if address is None and override:
             self._token_url = override
 
+    def has_name(self, name: str) -> bool:
+        """True if a token with this claim `iss` may be sent here. A token may have no such claim."""
+        own = {_origin(self.address), _origin(self._token_url)}
+        return not name or _origin(name) in own
+
     async def renew(self, refresh_token: str) -> JsonObject:
         """Exchange a refresh token. Returns the new tokens by their names; some may be missing.
 
@@ -99,7 +110,7 @@ class Issuer:
         try:
             status, answer = await self.post(self._token_url, json=fields)
         except NoAnswer as error:
-            raise _not_renewed(error.reason) from error
+            raise _not_renewed(error.reason, few_retries=error.is_late) from error
         if status == HTTPStatus.OK and tokens_of(answer):
             return answer
         code = code_in(answer)
@@ -196,7 +207,7 @@ async def json_answer(
         asking.cancel()
     await asyncio.wait({asking})
     if asking.cancelled():
-        raise NoAnswer(f"{shown_url(url)}: no answer in {_TIMEOUT_S:g} s")
+        raise NoAnswer(f"{shown_url(url)}: no answer in {_TIMEOUT_S:g} s", is_late=True)
     try:
         status, body = asking.result()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -223,6 +234,15 @@ async def _exchange(
     return response.status_code, body
 
 
+def _origin(address: str) -> str:
+    """The scheme, the host and the port of an address; the text itself if it is no address."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return address
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
 def code_in(answer: JsonObject) -> str:
     """Return the code in the answer of an issuer that refuses; empty if there is none.
 
@@ -240,9 +260,10 @@ def code_in(answer: JsonObject) -> str:
     return ""
 
 
-def _not_renewed(reason: str) -> StreamError:
+def _not_renewed(reason: str, *, few_retries: bool = False) -> StreamError:
     return StreamError(
         f"the login with ChatGPT could not be renewed: {reason}",
         code="login_not_renewed",
         exit_code=ExitCode.UNAVAILABLE,
+        few_retries=few_retries,
     )

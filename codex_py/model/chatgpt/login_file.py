@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -10,7 +11,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.errors import ConfigError
 from codex_py.filesystem.private import locked
+from codex_py.model.auth import stored_fields
 
 LOCK_TIMEOUT_S: Final = 45.0
 """The wait for another process, which may be waiting 30 s for the issuer."""
@@ -76,8 +79,15 @@ class LoginFile:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     @contextmanager
-    def locked(self, given_up: Callable[[], bool] = lambda: False) -> Generator[None]:
+    def locked(
+        self,
+        given_up: Callable[[], bool] = lambda: False,
+        timeout_s: float = LOCK_TIMEOUT_S,
+    ) -> Generator[None]:
         """Hold the lock across all processes.
+
+        If a process was killed after it had written new contents, they replace the file first:
+        the login in the file may count no more.
 
         `given_up` is asked while another process holds it; True ends the wait.
 
@@ -86,8 +96,41 @@ class LoginFile:
             OSError: the home cannot be written.
         """
         lock = self.path.with_name(f"{self.path.name}.lock")
-        with locked(lock, LOCK_TIMEOUT_S, is_file=True, given_up=given_up):
+        with locked(lock, timeout_s, is_file=True, given_up=given_up):
+            self._finish_replacement()
             yield
+
+    def _finish_replacement(self) -> None:
+        """Replace the file by the newest complete part that is newer than the file."""
+        target = self.path.resolve()
+        if not target.exists():
+            return
+        written_at = _written_at(target)
+        newer = [part for part in _parts(target) if _written_at(part) > written_at]
+        complete = [part for part in newer if _is_complete(part)]
+        if complete:
+            newest = max(complete, key=_written_at)
+            newest.replace(target)
+
+    def remove(self) -> None:
+        """Remove the file, its parts, and the file that it is a link to. Called with the lock.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        target = self.path.resolve()
+        for part in _parts(target):
+            part.unlink(missing_ok=True)
+        try:
+            target.unlink(missing_ok=True)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            # A file that is mounted into a container by itself.
+            with target.open("r+b", buffering=0) as kept:
+                _write_all(kept, b"{}")
+        if self.path.is_symlink():
+            self.path.unlink()
 
     @contextmanager
     def reserved(self) -> Generator[ReservedFile]:
@@ -100,14 +143,15 @@ class LoginFile:
         """
         target = self.path.resolve()
         _require_writable(target)
-        beginning = f".{target.name}.part-"
-        _remove_leftovers(target.parent, beginning)
-        part = target.with_name(f"{beginning}{os.urandom(8).hex()}")
+        _remove_leftovers(target)
+        part = target.with_name(f"{_part_prefix(target)}{os.urandom(8).hex()}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         opened = os.open(part, flags, 0o600)
         try:
             # Without a buffer, closing the file writes nothing that could fail.
             with os.fdopen(opened, "wb", buffering=0) as file:
+                # The umask may have taken these rights from the user too.
+                os.fchmod(opened, 0o600)
                 reserved = ReservedFile(file, part, target)
                 reserved.reserve(_size(target) + _SPARE_BYTES)
                 yield reserved
@@ -131,13 +175,44 @@ def _require_writable(target: Path) -> None:
             raise
 
 
-def _remove_leftovers(folder: Path, beginning: str) -> None:
-    """Remove old files by the beginning of their names.
+def _part_prefix(target: Path) -> str:
+    """The beginning of the names of parts."""
+    return f".{target.name}.part-"
+
+
+def _parts(target: Path) -> list[Path]:
+    """The files with new contents that were not given their name, complete or not."""
+    return list(target.parent.glob(f"{_part_prefix(target)}*"))
+
+
+def _written_at(path: Path) -> int:
+    """The time at which a file was written, in ns; 0 if there is no such file."""
+    try:
+        return path.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _is_complete(part: Path) -> bool:
+    """True if a part is a file of this user that was written to its end.
+
+    A part that was not holds blanks, or a beginning of an object.
+    """
+    try:
+        found = part.lstat()
+        is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        return is_own and bool(stored_fields(part))
+    except (OSError, ConfigError):
+        return False
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove old parts.
 
     A newer one may belong to another home whose file is a link to ours, with a lock of its own.
     """
     newest = time.time() - _LEFT_AFTER_S
-    for path in folder.glob(f"{beginning}*"):
+    for path in _parts(target):
         with suppress(OSError):
             if path.lstat().st_mtime < newest:
                 path.unlink()

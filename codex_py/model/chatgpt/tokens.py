@@ -66,6 +66,12 @@ class Tokens:
         return named or text_field(object_field(of_user, _PROFILE), "email") or None
 
     @property
+    def issuer(self) -> str:
+        """The address of the issuer; empty if no token names it."""
+        of_user = text_field(claims(self.id_token), "iss")
+        return of_user or text_field(claims(self.access_token), "iss")
+
+    @property
     def is_old(self) -> bool:
         """True if the access token has expired, or will soon. False if it does not say when."""
         expires_at = self.expires_at

@@ -105,6 +105,19 @@ def test_a_link_stays_a_link(chatgpt: ChatGPT, path: Path, tmp_path: Path) -> No
     assert read(elsewhere / "auth.json")["tokens"]["access_token"] == token
 
 
+def test_tokens_of_a_process_that_was_killed_before_the_rename_are_used(
+    chatgpt: ChatGPT, path: Path
+) -> None:
+    chatgpt.sign_in(path.parent, expires_in_s=-1)
+    before = path.read_bytes()
+    token = key(plan_login(chatgpt, path))
+    path.rename(path.with_name(".auth.json.part-1"))
+    path.write_bytes(before)
+    os.utime(path, ns=(1, 1))
+    assert key(plan_login(chatgpt, path)) == token
+    assert (chatgpt.renewals, chatgpt.refused_renewals) == (1, [])
+
+
 def test_many_requests_renew_once(chatgpt: ChatGPT, path: Path) -> None:
     chatgpt.sign_in(path.parent, expires_in_s=-1)
     chatgpt.renewal_s = 0.2
