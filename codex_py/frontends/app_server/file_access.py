@@ -288,10 +288,8 @@ def client_access(server: Server, threads: OpenThreads) -> FileAccess:
     Raises:
         ConfigError: the configuration, which has the permissions, cannot be read.
     """
-    configs = [server.configuration()]
-    configs += [thread.config for thread in threads]
-    add_dirs = server.options.add_dirs
-    rules = {config.sandbox_policy(add_dirs).files for config in configs}
+    own = server.configuration().sandbox_policy(server.options.add_dirs)
+    rules = {own.files, *(thread.file_rules for thread in threads)}
     denials = [denials_of(each) for each in rules if each.denies]
     return FileAccess(denials, server.home)
 

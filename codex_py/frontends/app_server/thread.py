@@ -12,7 +12,6 @@ from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.json_rpc import JsonRpc
 from codex_py.app.options import SessionOptions
 from codex_py.app.served_thread import ServedThread
-from codex_py.app.settings import configured_choices
 from codex_py.app.user_shell import UserShell
 from codex_py.config.config import Config
 from codex_py.frontends.app_server.items import Fields, TurnFeed, turn_data
@@ -20,7 +19,12 @@ from codex_py.frontends.app_server.mcp_status import startup_data
 from codex_py.frontends.app_server.plan_facts import limits_in_use
 from codex_py.frontends.app_server.planning_feed import PlanningFeed
 from codex_py.frontends.app_server.questions import Questions
+from codex_py.frontends.app_server.setting_changes import (
+    SettingsChange,
+    change_in_folder,
+)
 from codex_py.protocol import event_items, events
+from codex_py.protocol.file_rules import FileRules
 from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.settings import Mode
 from codex_py.protocol.stream import PlanUse
@@ -116,6 +120,16 @@ class AppThread(ServedThread):
         return self._configure(self._cwd, self.table, self._texts)
 
     @property
+    def file_rules(self) -> FileRules:
+        """The rules for files that hold in the next turn."""
+        choices = self.options.choices
+        if self.is_open:
+            choices = self.session.settings.choices
+        if choices is None:
+            return self.config.sandbox_policy(self.options.add_dirs).files
+        return choices.sandbox_policy.files
+
+    @property
     def mcp_servers(self) -> McpFeature:
         """The MCP servers of the open session."""
         servers = self.session.feature(McpFeature)
@@ -142,8 +156,8 @@ class AppThread(ServedThread):
         told = startup_data(self.thread_id, status)
         self.notify("mcpServer/startupStatus/updated", told)
 
-    def changed_by(self, cwd: str | None, table: _Table) -> Config | None:
-        """The configuration with these settings on top; None if they change nothing.
+    def changed_by(self, cwd: str | None, table: _Table) -> SettingsChange | None:
+        """Return the change that these settings on top make; None if they change nothing.
 
         Raises:
             ConfigError: the settings cannot be used.
@@ -154,10 +168,19 @@ class AppThread(ServedThread):
         if folder == own.cwd and together == self.table:
             return None
         config = self._configure(str(folder), together, self._texts)
-        is_same = replace(config, layers=own.layers) == own
-        if is_same and _fixed_settings(config) == _fixed_settings(own):
-            return None
-        return config
+        change = SettingsChange(together, config)
+        if config.cwd != own.cwd:
+            # Another folder has settings of its own.
+            return change
+        asked = {
+            key: value
+            for key, value in table.items()
+            if key not in self.table or self.table[key] != value
+        }
+        before = self._configure(str(folder), self.table, self._texts)
+        choices = self.session.settings.choices
+        add_dirs = self.options.add_dirs
+        return change_in_folder(own, choices, before, change, asked, add_dirs)
 
     async def set(
         self, cwd: str | None, table: _Table, mode: Mode | None = None
@@ -170,9 +193,9 @@ class AppThread(ServedThread):
         Raises:
             CodexError: the settings are not possible. Nothing has changed.
         """
-        config = self.changed_by(cwd, table)
-        if config is not None:
-            await self._use(config, {**self.table, **table})
+        change = self.changed_by(cwd, table)
+        if change is not None:
+            await self._use(change)
         if mode is not None:
             self.mode = mode
         choices = self.session.settings.choices
@@ -187,18 +210,17 @@ class AppThread(ServedThread):
             choices = self.session.settings.choices
             self.session.change(replace(choices, mode=self.mode))
 
-    async def _use(self, config: Config, together: dict[str, Any]) -> None:
-        """Use a configuration, and the settings of the client that it has."""
-        if _fixed_settings(config) == _fixed_settings(self.config):
-            choices = configured_choices(config, self.options.add_dirs)
-            self.session.change(replace(choices, mode=self.mode))
-            self.config = config
-            self.table = together
-        else:
-            await self._reopen(str(config.cwd), together)
+    async def _use(self, change: SettingsChange) -> None:
+        """Use the settings of a change for the next turns."""
+        if change.needs_opening:
+            await self._reopen(change)
+            return
+        if change.choices is not None:
+            self.session.change(replace(change.choices, mode=self.mode))
+        self.table = change.table
 
-    async def _reopen(self, cwd: str, table: dict[str, Any]) -> None:
-        """Open the session anew in a folder, with these settings. The conversation goes on.
+    async def _reopen(self, change: SettingsChange) -> None:
+        """Open the session anew with the settings of a change. The conversation goes on.
 
         Raises the errors of `open`; the next opening then has the settings from before.
         """
@@ -207,9 +229,9 @@ class AppThread(ServedThread):
         options_before = self.options
         cwd_before = self._cwd
         table_before = self.table
-        self.options = replace(self.options, choices=None)
-        self._cwd = cwd
-        self.table = table
+        self.options = replace(self.options, choices=change.choices)
+        self._cwd = str(change.config.cwd)
+        self.table = change.table
         try:
             await self.open()
             self.watch_servers()
@@ -330,9 +352,3 @@ class AppThread(ServedThread):
         self.status = status
         told = {"threadId": self.thread_id, "status": status}
         self.notify(_STATUS_CHANGED, told)
-
-
-def _fixed_settings(config: Config) -> tuple[Any, ...]:
-    """The settings that cannot change while a session is open."""
-    reviewer = config.settings.approvals_reviewer or "user"
-    return config.cwd, reviewer, config.settings.service_tier

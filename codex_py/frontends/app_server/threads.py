@@ -56,10 +56,14 @@ class ThreadMethods(MethodGroup):
             asyncio.get_running_loop().call_soon(thread.watch_servers)
             return answer
         async with self.threads.locked(thread_id) as thread:
+            # A thread that cannot be read keeps its settings.
+            read = await thread_data(thread, with_turns=with_turns)
             self.threads.subscribe(thread)
             if not thread.is_working:
                 await thread.set(asked.cwd, asked.table())
-        return await opened_answer(thread, with_turns=with_turns)
+            answer = await opened_answer(thread, with_turns=False)
+        answer["thread"]["turns"] = read["turns"]
+        return answer
 
     @serves("thread/fork", params.ThreadResume)
     async def fork(self, asked: params.ThreadResume) -> Fields:

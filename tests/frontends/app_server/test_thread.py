@@ -1,7 +1,8 @@
 """The settings of a turn, where they need the session to be opened anew: the first turn too takes all of them.
 And what codex-acp needs besides: the mode of a thread, and its commands in the background.
 
-Tests `frontends/app_server/thread.py` and `frontends/app_server/background_terminals.py`.
+Tests `frontends/app_server/thread.py`, `frontends/app_server/setting_changes.py` and
+`frontends/app_server/background_terminals.py`.
 """
 
 from typing import Any
@@ -176,6 +177,75 @@ def test_settings_do_not_change_while_a_turn_runs(place: Workplace) -> None:
             assert "while it runs a turn" in error["message"]
             pause.until.set()
             server.ended(thread)
+
+
+LOOSENED = """
+model = "gpt-5.4"
+model_reasoning_effort = "high"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+"""
+
+
+@pytest.mark.parametrize("changed", [{"effort": "low"}, {"serviceTier": "flex"}])
+def test_a_change_of_one_setting_takes_no_other_one_from_files_that_were_edited(
+    place: Workplace, changed: Message
+) -> None:
+    with ScriptedServer([says("one"), says("two")], check_prefix=False) as model:
+        place.configure(model)
+        config = place.home / "config.toml"
+        text = config.read_text(encoding="utf-8")
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.ask("thread/start", {"cwd": str(place.cwd)})["thread"]["id"]
+            before = server.ask("thread/resume", {"threadId": thread})
+            server.turn(thread)
+            server.ended(thread)
+            provider = text[text.index("model_provider") :]
+            config.write_text(LOOSENED + provider, encoding="utf-8")
+            server.turn(thread, **changed)
+            server.ended(thread)
+            after = server.ask("thread/resume", {"threadId": thread})
+    kept = ("model", "approvalPolicy", "approvalsReviewer", "sandbox")
+    assert [after[name] for name in kept] == [before[name] for name in kept]
+    assert after["reasoningEffort"] == changed.get("effort")
+    assert after["serviceTier"] == changed.get("serviceTier")
+    assert model.requests[1].fields["model"] == before["model"]
+
+
+def test_a_setting_that_the_files_have_too_by_now_is_taken(place: Workplace) -> None:
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        config = place.home / "config.toml"
+        text = config.read_text(encoding="utf-8")
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.ask("thread/start", {"cwd": str(place.cwd)})["thread"]["id"]
+            config.write_text(f'model_reasoning_effort = "high"\n{text}', "utf-8")
+            server.ask("thread/settings/update", {"threadId": thread, "effort": "high"})
+            told = server.told("thread/settings/updated")["threadSettings"]
+            server.turn(thread)
+            server.ended(thread)
+    assert told["effort"] == "high"
+    assert model.requests[0].fields["reasoning"]["effort"] == "high"
+
+
+def test_a_thread_that_cannot_be_read_keeps_its_settings(place: Workplace) -> None:
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            server.turn(thread)
+            server.ended(thread)
+            before = server.ask("thread/resume", {"threadId": thread})
+            (file,) = place.rollouts()
+            away = file.rename(file.with_suffix(".away"))
+            asked = {"threadId": thread, "sandbox": "read-only", "model": "gpt-5.4"}
+            assert "cannot be read" in server.refused("thread/resume", asked)["message"]
+            away.rename(file)
+            after = server.ask("thread/resume", {"threadId": thread})
+    for data in (before["thread"], after["thread"]):
+        del data["updatedAt"]
+        del data["recencyAt"]
+    assert after == before
 
 
 def test_no_command_runs_on_behind_its_turn(place: Workplace) -> None:
