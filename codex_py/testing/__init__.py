@@ -2,13 +2,15 @@
 
     answer = Agent(FakeModel(call("exec_command", cmd="ls"), "done")).run_sync("What is here?").text
 
-`FakeModel` needs no network, no key and no home. The server takes events of the Responses API:
+`FakeModel` needs no network, no key and no home. A server plays the same script to programs:
 
-    with ScriptedServer([[*ev_function_call("call_1", "exec_command", {"cmd": "ls"}), ev_completed()],
-                         [*ev_message("done"), ev_completed()]]) as server:
+    with ScriptedServer([call("exec_command", cmd="ls"), "done"]) as server:
         (home / "config.toml").write_text(server.config_toml())
         environment = {**os.environ, "CODEX_HOME": str(home), "MOCK_KEY": "any"}
         ...  # run the program, or `load_config` and `open_session`, with this environment
+
+A reply may also be a list of events of the Responses API, such as
+`[*ev_custom_tool_call("call_1", "apply_patch", patch), ev_completed()]`.
 
 The server answers at `…/responses`, `…/chat/completions` and `…/messages`.
 `config_toml(wire_api="chat")` lets codex-py use Chat Completions. Clients that ask with
@@ -30,7 +32,8 @@ from codex_py.testing.events import (
     ev_web_search_call,
     sse,
 )
-from codex_py.testing.fake_model import FakeModel, call
+from codex_py.testing.fake_model import FakeModel
+from codex_py.testing.lines import call
 from codex_py.testing.reply import Pause, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules import Refusal, Rules, pairing_problem, prefix_problem

@@ -12,18 +12,26 @@ the same thread. A request that violates the rules is answered with status 400.
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from itertools import count
+from typing import Any, TypeAlias, cast
 
 from codex_py.testing.apis import APIS, RESPONSES, Api
+from codex_py.testing.lines import Call, Line, response_of
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply, require_type
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules import Refusal, Rules, prefix_problem
 from codex_py.testing.whole import whole_reply
 
 Script: TypeAlias = (
-    Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
+    Line
+    | Sequence[Line]
+    | Sequence[Part]
+    | bytes
+    | Reply
+    | Callable[[RecordedRequest], "Script"]
 )
-"""One reply. Bytes are a whole stream. A function gets the request, and may wait."""
+"""One reply: a text, a `call`, a list of these, or events in a list. Bytes are a whole stream. A
+function gets the request, and may wait."""
 _Step: TypeAlias = RenderedReply | Callable[[RecordedRequest], Script]
 """A reply that is encoded already, or a function that makes one."""
 
@@ -71,6 +79,7 @@ class ScriptedModel:
         self._each_thread = each_thread
         self._watch = watch
         self._lock = threading.Lock()
+        self._call_ids = (f"call_{number}" for number in count(1))
         self._played: dict[str, int] = {}
         """The number of replies that were played, by thread."""
         self._last: dict[tuple[str, ...], list[Any]] = {}
@@ -196,14 +205,20 @@ class ScriptedModel:
         self._last[history] = prefix
         return prefix_problem(before, prefix)
 
-    def _rendered(self, script: Sequence[Part] | bytes | Reply) -> RenderedReply:
+    def _rendered(
+        self, script: Line | Sequence[Line] | Sequence[Part] | bytes | Reply
+    ) -> RenderedReply:
         if isinstance(script, Reply):
             return RenderedReply(script)
-        if isinstance(script, bytes):
-            script = [script]
-        rule = "a reply is a list of events, bytes, a `Reply` or a function"
-        require_type(script, Sequence, rule, but=str)
-        return RenderedReply(Reply(events=script))
+        # A call is a tuple, and so a sequence too.
+        if isinstance(script, bytes | str | Call):
+            script = cast("Sequence[Line] | Sequence[Part]", [script])
+        rule = "a reply is a text, a call, a list of events, bytes, a `Reply` or a function"
+        require_type(script, Sequence, rule)
+        if script and isinstance(script[0], str | Call):
+            lines = cast("Sequence[Line]", script)
+            script = response_of(lines, self._call_ids)
+        return RenderedReply(Reply(events=cast("Sequence[Part]", script)))
 
 
 def _is_streamed(request: RecordedRequest) -> bool:

@@ -7,7 +7,7 @@ the calls is the one that the request announces.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from codex_py.testing import RecordedRequest, Reply
 from codex_py.testing.events import ev_message, is_responses_event
@@ -35,7 +35,9 @@ def by_model_without_tools(script: Script) -> Script:
             said = said(request)
         if isinstance(said, bytes):
             return said
-        whole = said if isinstance(said, Reply) else Reply(events=said)
+        # The scripts of these tests have events only.
+        events = cast("Sequence[Part]", said)
+        whole = said if isinstance(said, Reply) else Reply(events=events)
         return replace(
             whole, events=with_calls_as_text(whole.events, text_tag(request))
         )

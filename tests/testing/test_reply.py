@@ -65,7 +65,9 @@ def test_a_wrong_field_of_a_reply_is_refused(
     assert str(raised.value) == sentence
 
 
-_NO_REPLY = "a reply is a list of events, bytes, a `Reply` or a function, not "
+_NO_REPLY = (
+    "a reply is a text, a call, a list of events, bytes, a `Reply` or a function, not "
+)
 
 
 @pytest.mark.parametrize(

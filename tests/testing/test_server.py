@@ -1,4 +1,4 @@
-"""Also tests `testing/reply.py` and `testing/script.py`."""
+"""Also tests `testing/lines.py`, `testing/reply.py` and `testing/script.py`."""
 
 import http.client
 import json
@@ -16,11 +16,13 @@ from codex_py.testing import (
     Pause,
     RecordedRequest,
     Reply,
+    call,
     ev_completed,
     ev_created,
     ev_message,
     sse,
 )
+from codex_py.testing.script import Script
 from tests.support.server import ScriptedServer
 
 SAYS = [ev_created(), *ev_message("Done."), ev_completed()]
@@ -309,3 +311,18 @@ def test_the_configuration_names_the_server():
             }
         },
     }
+
+
+def test_a_server_plays_texts_and_calls_as_a_fake_model_does() -> None:
+    script: list[Script] = [
+        call("shell", cmd="ls"),
+        ["Two.", call("shell", cmd="pwd")],
+        lambda _: "Three.",
+    ]
+    with ScriptedServer(script) as server:
+        answers = [post(server)[1].decode() for _ in script]
+    done = [re.findall(r'"response.output_item.done".*', each) for each in answers]
+    assert [len(each) for each in done] == [1, 2, 1]
+    assert "call_1" in done[0][0]
+    assert "call_2" in done[1][1]
+    assert "Three." in done[2][0]
