@@ -350,9 +350,9 @@ def _patterns(query: str) -> Iterator[re.Pattern[str]]:
     query = words[0]
     literal = re.escape(query)
     letters = "".join(f"[^\0{re.escape(x)}]*{re.escape(x)}" for x in query)
-    # Group 2 in a lookahead is an atomic group, which Python 3.11.2 cannot compile: once the folders
+    # A group in a lookahead is an atomic group, which Python 3.11.2 cannot compile: once the folders
     # of a path are found, they are not tried again one by one. Group 1 is the path.
-    folders = r"(?=((?:[^\0/]*/)*))\2"
+    folders = r"(?=(?P<folders>(?:[^\0/]*/)*))(?P=folders)"
     if "/" not in query:
         yield re.compile(rf"\0({folders}{literal}[^\0/]*)(?=\0)")
         yield re.compile(rf"\0({folders}[^\0/]*?{literal}[^\0/]*)(?=\0)")

@@ -272,7 +272,8 @@ class JsonRpc:
     ) -> None:
         """Pass the client's answer on to the request that waits for it, if one does."""
         future = None
-        if isinstance(number, int):
+        # For Python, `false` is a 0.
+        if isinstance(number, int) and not isinstance(number, bool):
             future = self._asked.get(number)
         if future is None or future.done():
             return

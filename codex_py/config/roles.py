@@ -64,8 +64,7 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
             if real in seen or denials.refuses(path):
                 continue
             role, lacks = _read(path, folder, table)
-        except (ConfigError, ValueError) as error:
-            # A path may contain a NUL, which is a ValueError.
+        except ConfigError as error:
             reason = str(error).removeprefix("Error loading config.toml: ")
             warnings.append(f"Ignoring malformed agent role definition: {reason}.")
             continue

@@ -148,9 +148,10 @@ class Git:
                 raise CodexError(message, code=BLOCKED) from error
             message = f"git {words[0]} did not end within {timeout_s:g} s in {folder}"
             raise CodexError(message, code="git") from error
-        except OSError as error:
-            # The cause alone: an `OSError` may name the folder as Python writes a `Path`.
-            cause = error.strerror or str(error)
+        except (OSError, ValueError) as error:
+            # The cause alone: an `OSError` may name the folder as Python writes a `Path`. A word with
+            # a NUL is a `ValueError`.
+            cause = getattr(error, "strerror", None) or str(error)
             raise CodexError(
                 f"git could not be run in {folder}: {cause}", code="git"
             ) from error

@@ -61,12 +61,16 @@ class Plain(NamedTuple):
         return isinstance(value, self.types) and self.holds(value)
 
 
+def _has_no_nul(text: str) -> bool:
+    return "\0" not in text
+
+
 _PYTHON: Final[Mapping[Any, Plain]] = {
     str: Plain("string", "a string", (str,)),
     bool: Plain("boolean", "a boolean", (bool,)),
     int: Plain("integer", "an integer", (int,)),
     float: Plain("number", "a number", (int, float)),
-    Path: Plain("path", "a path", (str,), make=Path),
+    Path: Plain("path", "a path", (str,), _has_no_nul, Path),
     Any: Plain("any", "anything", (object,)),
     NoneType: Plain("null", "null", (NoneType,)),
 }

@@ -53,6 +53,16 @@ def test_the_best_matches_come_first(tmp_path: Path) -> None:
     ]
 
 
+def test_a_word_may_begin_with_a_digit(tmp_path: Path) -> None:
+    make(tmp_path, "a/2024.md", "b/x1.py", "2/0/z.md")
+    assert search(tmp_path, "20", "1", "2024", "02") == [
+        ["a/2024.md", "2/0/z.md"],
+        ["b/x1.py"],
+        ["a/2024.md"],
+        ["a/2024.md"],
+    ]
+
+
 def test_files_that_git_ignores_are_not_found(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("*.log\nout/\n", encoding="utf-8")

@@ -246,7 +246,9 @@ async def test_the_client_is_asked() -> None:
         first, second = await client.read(), await client.read()
         assert first == {"method": "question", "id": 0, "params": {"about": "a"}}
         client.write(
-            {"id": 99, "result": "strange"}, {"id": second["id"], "result": "B"}
+            {"id": 99, "result": "strange"},
+            {"id": False, "result": "no id of ours"},
+            {"id": second["id"], "result": "B"},
         )
         assert await client.read() == {"id": 2, "result": "B"}
         client.write({"id": first["id"], "error": {"code": -1, "message": "no"}})

@@ -83,14 +83,26 @@ def test_a_writable_root_that_is_not_there_is_told_and_not_made(
     place: Place, mode: str | None
 ):
     (place.home / "there").mkdir()
-    roots = [str(place.home / name) for name in ("there", "missing")]
+    missing = place.home / "missing"
+    # No file system has so long a name.
+    impossible = place.home / ("n" * 300)
+    roots = [str(each) for each in (place.home / "there", missing, impossible)]
     chosen = "" if mode is None else f"sandbox_mode = '{mode}'\n"
     place.user(f"{chosen}[sandbox_workspace_write]\nwritable_roots = {roots}\n")
     warnings = place.load().warnings
-    missing = place.home / "missing"
-    text = f"The writable root {missing} does not exist, and commands cannot make it."
-    assert list(warnings) == ([text] if mode in {None, "workspace-write"} else [])
+    told = [
+        f"The writable root {root} does not exist, and commands cannot make it."
+        for root in (missing, impossible)
+    ]
+    assert list(warnings) == (told if mode in {None, "workspace-write"} else [])
     assert not missing.exists()
+
+
+def test_a_path_has_no_nul(place: Place):
+    place.user('[sandbox_workspace_write]\nwritable_roots = ["/a\\u0000b"]\n')
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert "`sandbox_workspace_write.writable_roots" in str(raised.value)
 
 
 def test_a_named_file_must_be_there(place: Place):

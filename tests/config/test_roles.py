@@ -8,6 +8,7 @@ import pytest
 from codex_py.config.config import load_config
 from codex_py.config.role_files import Role
 from codex_py.config.roles import BUILT_IN, Roles, find_roles
+from codex_py.errors import ConfigError
 from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS
 from tests.config.conftest import Place
 
@@ -323,13 +324,10 @@ def test_nothing_is_read_out_of_a_project(place: Place) -> None:
     assert len(roles.warnings) == 3
 
 
-def test_a_path_that_cannot_be_one_is_told(place: Place) -> None:
+def test_a_path_that_cannot_be_one_is_refused(place: Place) -> None:
     place.user('[agents.a]\ndescription = "a"\nconfig_file = "a\\u0000b"\n')
-    roles = find(place)
-    assert own(roles) == {}
-    (warning,) = roles.warnings
-    assert warning.startswith("Ignoring malformed agent role definition: ")
-    assert warning.isprintable()
+    with pytest.raises(ConfigError, match="config_file` must be a path"):
+        find(place)
 
 
 def test_descriptions_are_bounded_and_of_one_line(place: Place) -> None:

@@ -140,6 +140,7 @@ def test_what_cannot_be_reviewed_is_no_turn(repository: Workplace) -> None:
             ({"type": "baseBranch", "branch": ""}, "branch must not be empty"),
             ({"type": "custom", "instructions": "\n"}, "instructions must not"),
             ({"type": "baseBranch", "branch": "gone"}, "no commit or branch 'gone'"),
+            ({"type": "commit", "sha": "a\0b"}, "embedded null byte"),
             ({"type": "nothing"}, "Invalid request: `target.type`"),
         ]
         for target, text in targets:
