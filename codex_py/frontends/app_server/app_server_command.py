@@ -5,6 +5,7 @@ Source: the app server of Codex 0.171, its schemas (`generate-json-schema`), and
 
 import json
 import platform
+import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -53,6 +54,16 @@ _CODEX_VERSION: Final = "0.171.0"
 """The version of Codex whose protocol is served. Codex's SDK requires 0.151 or newer."""
 _INITIALIZE: Final = "initialize"
 _SCHEMAS: Final = "generate-json-schema"
+_NAMES_OF_CODEX: Final = {
+    "account/login/cancel": "CancelLoginAccount",
+    "account/login/start": "LoginAccount",
+    "account/rateLimits/read": "GetAccountRateLimits",
+    "account/read": "GetAccount",
+    "mcpServer/resource/read": "McpResourceRead",
+    "mcpServerStatus/list": "ListMcpServerStatus",
+    "thread/name/set": "ThreadSetName",
+}
+"""The names of params that do not follow from the method."""
 _SYSTEMS: Final = {"Linux": "linux", "Darwin": "macos"}
 """Codex's names of systems."""
 _GROUPS: Final[tuple[type[MethodGroup], ...]] = (
@@ -197,8 +208,7 @@ def _write_schemas(folder: Path) -> None:
     try:
         (folder / "v2").mkdir(parents=True, exist_ok=True)
         for method, kind in _params_of_methods().items():
-            words = [part.capitalize() for part in method.split("/")]
-            name = f"{''.join(words)}Params"
+            name = _params_name(method)
             schema = schema_of_class(kind)
             _write(folder / "v2" / f"{name}.json", {"title": name, **schema})
             fields = {"method": {"const": method}, "params": schema}
@@ -209,6 +219,13 @@ def _write_schemas(folder: Path) -> None:
         raise CodexError(
             f"cannot write {error.filename}: {error.strerror}", code="out"
         ) from error
+
+
+def _params_name(method: str) -> str:
+    """The name that Codex gives to the params of a method: `FsReadFileParams`."""
+    words = re.split("[/_]", method)
+    name = "".join(word[:1].upper() + word[1:] for word in words)
+    return f"{_NAMES_OF_CODEX.get(method, name)}Params"
 
 
 def _write(path: Path, schema: object) -> None:

@@ -743,6 +743,13 @@ def test_the_schemas_are_those_of_the_methods(place: Workplace, tmp_path: Path) 
     whole = json.loads((out / "ClientRequest.json").read_text(encoding="utf-8"))
     methods = [each["properties"]["method"]["const"] for each in whole["oneOf"]]
     assert {"initialize", "thread/start", "turn/interrupt"} <= set(methods)
+    # Codex 0.171 names the files so.
+    named = {"FsReadFile", "ThreadInjectItems", "McpServerToolCall", "ThreadSetName"}
+    named |= {"GetAccount", "LoginAccount", "CancelLoginAccount", "ListMcpServerStatus"}
+    named |= {"GetAccountRateLimits", "McpResourceRead", "FuzzyFileSearchSessionStart"}
+    files = {path.stem for path in (out / "v2").iterdir()}
+    assert {f"{name}Params" for name in named} <= files
+    assert len(files) == len(methods)
 
 
 @pytest.mark.parametrize(
