@@ -24,6 +24,12 @@ from codex_py.filesystem.reading import (
     read_whole,
     refuse_extraordinary,
 )
+from codex_py.frontends.app_server.held_places import (
+    HeldPlace,
+    held_place,
+    listed_folder,
+    make_folders,
+)
 from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.server import Server
@@ -33,7 +39,12 @@ _MAX_READ_BYTES: Final = 32 << 20
 _MAX_ENTRIES: Final = 100_000
 _PIECE_BYTES: Final = 1 << 20
 _WRITE_FLAGS: Final = (
-    os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_NOFOLLOW
+    | os.O_NONBLOCK
+    | os.O_NOCTTY
+    | os.O_CLOEXEC
 )
 
 
@@ -74,11 +85,11 @@ class FileAccess:
             file.write(data)
 
     def make_folder(self, path: Path, *, recursive: bool) -> None:
-        self.check(path)
         if recursive:
-            path.mkdir(parents=True, exist_ok=True)
-        else:
-            path.mkdir()
+            make_folders(self._real(path))
+            return
+        with held_place(self._real_entry(path)) as (folder, name):
+            os.mkdir(name, dir_fd=folder)
 
     def metadata(self, path: Path) -> Fields:
         self.check(path)
@@ -95,9 +106,11 @@ class FileAccess:
 
     def entries(self, path: Path) -> list[Fields]:
         """The entries of a folder, without links that lead nowhere."""
-        self.check(path)
         found: list[Fields] = []
-        with os.scandir(path) as entries:
+        with (
+            listed_folder(self._real(path)) as folder,
+            os.scandir(folder) as entries,
+        ):
             for entry in islice(entries, _MAX_ENTRIES + 1):
                 with suppress(OSError):
                     mode = entry.stat().st_mode
@@ -125,21 +138,13 @@ class FileAccess:
             recursive: False: a folder has to be empty.
             force: False: the path has to exist.
         """
-        self.check(path)
+        real = self._real_entry(path)
         try:
-            mode = path.lstat().st_mode
+            with held_place(real) as place:
+                self._remove(place, real, recursive=recursive)
         except FileNotFoundError:
-            if force:
-                return
-            raise
-        if not stat.S_ISDIR(mode):
-            path.unlink()
-        elif not recursive:
-            path.rmdir()
-        else:
-            self._check_below(path)
-            self._empty(path)
-            path.rmdir()
+            if not force or os.path.lexists(real):
+                raise
 
     def copy(
         self,
@@ -167,14 +172,13 @@ class FileAccess:
         if destination.resolve().is_relative_to(source.resolve()):
             text = "fs/copy cannot copy a directory to itself or one of its descendants"
             raise RpcError(INVALID_REQUEST, text)
-        self._check_below(source)
+        self._check_below(str(source))
         self._copy_folder(source, destination)
 
     def check(self, path: Path) -> None:
         """Raise an `RpcError` if the path is denied."""
         if self.refuses(str(path)):
-            text = f"`{path}` is denied by the permissions"
-            raise RpcError(INVALID_REQUEST, text)
+            raise _denied(path)
 
     def refuses(self, path: str, found: os.stat_result | None = None) -> bool:
         """True if a path is denied. `found`: the status of the file, if it is open already."""
@@ -192,7 +196,27 @@ class FileAccess:
             return self.refuses
         return None
 
-    def _check_below(self, folder: Path) -> None:
+    def _real(self, path: Path) -> str:
+        """The path without links, of which the last parts may be missing.
+
+        Raises an `RpcError` if it is denied.
+        """
+        self.check(path)
+        real = os.path.realpath(path)
+        if self.refuses(real):
+            raise _denied(path)
+        return real
+
+    def _real_entry(self, path: Path) -> str:
+        """The path without links on the way; the last part may be one. Raises as `_real`."""
+        self.check(path)
+        # The root is its own parent.
+        real = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+        if self.refuses(real):
+            raise _denied(path)
+        return real
+
+    def _check_below(self, folder: str) -> None:
         """Raise an `RpcError` if anything in a folder is denied."""
         if not self._denials:
             return
@@ -212,20 +236,36 @@ class FileAccess:
             with suppress(FileNotFoundError):
                 # Opening a device can have effects.
                 refuse_extraordinary(path.stat())
-            file = os.fdopen(os.open(path, _WRITE_FLAGS, 0o666), "wb")
+            real = self._real(path)
+            with held_place(real) as (folder, name):
+                opened = os.open(name, _WRITE_FLAGS, 0o666, dir_fd=folder)
+            file = os.fdopen(opened, "wb")
             try:
-                found = os.fstat(file.fileno())
+                found = os.fstat(opened)
                 refuse_extraordinary(found)
-                if self.refuses(str(path), found):
+                if self.refuses(real, found):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             except BaseException:
                 file.close()
                 raise
         return file
 
-    def _empty(self, folder: Path) -> None:
+    def _remove(self, place: HeldPlace, real: str, *, recursive: bool) -> None:
+        """Remove what is at a place. `real`: its path."""
+        folder, name = place
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if not stat.S_ISDIR(mode):
+            os.unlink(name, dir_fd=folder)
+            return
+        if recursive:
+            self._check_below(real)
+            self._empty(place)
+        os.rmdir(name, dir_fd=folder)
+
+    def _empty(self, place: HeldPlace) -> None:
         """Remove everything in a folder, without following links that somebody puts into it."""
-        walk = os.fwalk(folder, topdown=False, onerror=_raise)
+        folder, name = place
+        walk = os.fwalk(name, topdown=False, onerror=_raise, dir_fd=folder)
         for _, folders, files, opened in walk:
             for name in files:
                 self._go_on()
@@ -239,9 +279,10 @@ class FileAccess:
 
     def _copy_folder(self, source: Path, destination: Path) -> None:
         """Copy a folder. Pipes, sockets and devices in it are left out, as in Codex."""
-        self.check(destination)
-        destination.mkdir(parents=True, exist_ok=True)
-        for name in sorted(os.listdir(source)):  # noqa: PTH208 - names
+        make_folders(self._real(destination))
+        with listed_folder(self._real(source)) as folder:
+            names = sorted(os.listdir(folder))  # noqa: PTH208 - a descriptor
+        for name in names:
             self._go_on()
             inner = source / name
             copied = destination / name
@@ -253,9 +294,11 @@ class FileAccess:
 
     def _copy_entry(self, source: Path, destination: Path, mode: int) -> bool:
         """Copy a file or a link. Returns False for anything else."""
-        self.check(destination)
         if stat.S_ISLNK(mode):
-            destination.symlink_to(source.readlink())
+            with held_place(self._real_entry(source)) as (folder, name):
+                target = os.readlink(name, dir_fd=folder)
+            with held_place(self._real_entry(destination)) as (folder, name):
+                os.symlink(target, name, dir_fd=folder)
         elif stat.S_ISREG(mode):
             self._copy_file(source, destination)
         else:
@@ -302,6 +345,10 @@ def _explained(path: Path) -> Generator[None]:
     except NotOrdinary as error:
         text = f"path `{path}` is not a file: {error.strerror}"
         raise RpcError(INVALID_REQUEST, text) from error
+
+
+def _denied(path: Path) -> RpcError:
+    return RpcError(INVALID_REQUEST, f"`{path}` is denied by the permissions")
 
 
 def _raise(error: OSError) -> None:

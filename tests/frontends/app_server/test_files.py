@@ -1,7 +1,7 @@
 """The client's own access to files. Answers, errors and notifications are those of Codex 0.171.
 
 Tests `frontends/app_server/files.py`, `frontends/app_server/file_access.py`,
-`frontends/app_server/file_params.py` and
+`frontends/app_server/file_params.py`, `frontends/app_server/held_places.py` and
 `frontends/app_server/file_watches.py`.
 """
 
@@ -9,7 +9,8 @@ import asyncio
 import base64
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ import pytest
 
 from codex_py.app.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, JsonRpc, RpcError
 from codex_py.command_line.arguments import Arguments
+from codex_py.filesystem.denials import Denials
 from codex_py.filesystem.private import make_record_folder
 from codex_py.frontends.app_server import file_access, file_watches
 from codex_py.frontends.app_server import file_params as params
@@ -26,6 +28,7 @@ from codex_py.frontends.app_server.items import Fields
 from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.params import read_params
 from codex_py.frontends.app_server.server import Server
+from codex_py.protocol.file_rules import FileRules
 from tests.support.app_server import AppServer
 from tests.support.codex import answers_of_app_server, needs_codex
 from tests.support.program import Workplace, environment
@@ -315,6 +318,72 @@ def test_a_denied_path_is_refused_by_every_method(
     assert not (place.cwd / "elsewhere" / "secret-link").is_symlink()
     assert not (place.cwd / "elsewhere" / "secret-file").exists()
     assert (place.cwd / "secret").read_text(encoding="utf-8") == "x"
+
+
+class SwappingDenials(Denials):
+    """Denials of a folder. After some questions, another folder becomes a link to it, as a command could have it."""
+
+    def __init__(self, secret: Path, folder: Path, questions: int) -> None:
+        super().__init__(FileRules(((secret, "deny"),)))
+        self._secret = secret
+        self._folder = folder
+        self._questions = questions
+
+    def refuses(self, path: str | Path, found: os.stat_result | None = None) -> bool:
+        is_refused = super().refuses(path, found)
+        self._questions -= 1
+        if self._questions == 0:
+            self._folder.rename(self._folder.with_name("aside"))
+            self._folder.symlink_to(self._secret)
+        return is_refused
+
+
+SWAPPED: Mapping[str, Callable[[FileAccess, Path], object]] = {
+    "write": lambda access, folder: access.write(folder / "new", b"x"),
+    "overwrite": lambda access, folder: access.write(folder / "key", b"x"),
+    "make": lambda access, folder: access.make_folder(folder / "m", recursive=False),
+    "make all": lambda access, folder: access.make_folder(folder / "m", recursive=True),
+    "remove": lambda access, folder: access.remove(
+        folder / "key", recursive=True, force=True
+    ),
+    "remove all": lambda access, folder: access.remove(
+        folder, recursive=True, force=True
+    ),
+    "list": lambda access, folder: access.entries(folder),
+    "read": lambda access, folder: access.read(folder / "key"),
+    "copy in": lambda access, folder: access.copy(
+        folder.with_name("source"), folder, recursive=True
+    ),
+    "copy out": lambda access, folder: access.copy(
+        folder, folder.with_name("copied"), recursive=True
+    ),
+}
+
+
+@pytest.mark.parametrize("questions", range(1, 9))
+@pytest.mark.parametrize("change", SWAPPED)
+def test_a_folder_that_becomes_a_link_leads_to_nothing_denied(
+    place: Workplace, tmp_path: Path, change: str, questions: int
+) -> None:
+    secret = tmp_path / "secret"
+    for folder in (secret, place.cwd / "folder", place.cwd / "source"):
+        folder.mkdir()
+        (folder / "key").write_text(folder.name, encoding="utf-8")
+    (place.cwd / "source" / "link").symlink_to("key")
+    (secret / "hidden").touch()
+    denials = SwappingDenials(secret, place.cwd / "folder", questions)
+    access = FileAccess([denials], place.home)
+    found: object = None
+    with suppress(OSError, RpcError):
+        found = SWAPPED[change](access, place.cwd / "folder")
+    assert sorted(each.name for each in secret.iterdir()) == ["hidden", "key"]
+    assert (secret / "key").read_text(encoding="utf-8") == "secret"
+    assert found != b"secret"
+    assert "hidden" not in str(found)
+    copied = place.cwd / "copied"
+    if copied.is_dir() and not copied.is_symlink():
+        texts = [each.read_text(encoding="utf-8") for each in copied.iterdir()]
+        assert "secret" not in texts
 
 
 def test_the_denials_of_an_open_thread_hold_too(
