@@ -2,14 +2,16 @@
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 import webbrowser  # noqa: TID251 - `find_browsers_safely` makes `PATH` safe
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
+from codex_py.streams.escape_key import ESCAPE, escape_was_alone
 from codex_py.streams.standard import is_pipe, tell
 
 _STDIN = 0
@@ -66,13 +68,29 @@ class TerminalLogin:
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         # RuntimeError: the login is over.
-        with (
-            suppress(OSError, RuntimeError),
-            open(_STDIN, "rb", 0, closefd=False) as stdin,
-        ):
-            for line in filter(bytes.strip, stdin):
+        with suppress(OSError, RuntimeError):
+            for line in filter(bytes.strip, _read_lines()):
                 text = line.decode(errors="replace").strip()
                 loop.call_soon_threadsafe(self._lines.put_nowait, text)
+
+
+def _read_lines() -> Iterator[bytes]:
+    """The lines of standard input. At a terminal, Esc alone has the effect of Ctrl-C.
+
+    See `escape_ends_lines`, without which Esc comes with the next line end only.
+    """
+    is_terminal = os.isatty(_STDIN)
+    line = b""
+    while byte := os.read(_STDIN, 1):
+        if byte == ESCAPE and is_terminal:
+            if escape_was_alone(_STDIN):
+                os.kill(os.getpid(), signal.SIGINT)
+        elif byte == b"\n":
+            yield line
+            line = b""
+        else:
+            line += byte
+    yield line
 
 
 def has_browser(environment: Mapping[str, str]) -> bool:

@@ -12,12 +12,14 @@ from codex_py.app.login_screen import (
 )
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode
+from codex_py.streams.escape_key import escape_ends_lines
 from codex_py.streams.standard import tell
 
 _INTERRUPTED: Final = (
     "Signing in was interrupted. Nothing was stored, and a login that was there stays."
 )
 _PERSONAL: Final = "at-"
+_STDIN: Final = 0
 
 
 def sign_in(
@@ -74,7 +76,8 @@ async def _sign_in_with_browser(login: SignIn, environment: Mapping[str, str]) -
         opens_browser=has_browser(environment),
         how_to_paste="Or paste here the address that a browser elsewhere shows in the end.",
     )
-    await login.with_browser(screen)
+    with escape_ends_lines(_STDIN):
+        await login.with_browser(screen)
 
 
 def _show_code(address: str, code: str) -> None:

@@ -112,7 +112,7 @@ def _sign_in(environment: Mapping[str, str]) -> int:
 
     So the terminal shows the address and takes a pasted one as for `codex-py login`.
     """
-    tell("Ctrl-C goes back to the choices.")
+    tell("Esc or Ctrl-C goes back to the choices.")
     return run_in_terminal([*PROGRAM, "login"], environment)
 
 

@@ -1,3 +1,5 @@
+"""Also tests `streams/escape_key.py`."""
+
 import re
 import stat
 import tomllib
@@ -192,7 +194,7 @@ def test_a_plan_is_used_after_the_user_has_signed_in(
         program = begin(100, 40, **env)
         program.wait_for("2. Sign in with ChatGPT")
         program.type("c")
-        program.wait_for("Ctrl-C goes back to the choices.")
+        program.wait_for("Esc or Ctrl-C goes back to the choices.")
         program.wait_for("codex-py login --device-auth")
         program.press("c-c")
         program.wait_for("Signing in was interrupted")
@@ -212,6 +214,29 @@ def test_a_plan_is_used_after_the_user_has_signed_in(
         sent = chatgpt.requests[-1].headers
         token = sent["authorization"].removeprefix("Bearer ")
         assert _files_with(place, token) == ["auth.json"]
+
+
+def test_esc_alone_leaves_the_sign_in_page_as_ctrl_c_does(
+    begin: Begin, place: Workplace
+) -> None:
+    own = place.home / "codex-py"
+    own.mkdir()
+    with login_ports(), ChatGPT() as chatgpt:
+        address = f'chatgpt_base_url = "{chatgpt.url}/backend-api"\n'
+        (own / "config.toml").write_text(address, encoding="utf-8")
+        program = begin(100, 40, **chatgpt.login_environment, BROWSER="true")
+        program.wait_for("2. Sign in with ChatGPT")
+        program.type("c")
+        program.wait_for("Esc or Ctrl-C goes back to the choices.")
+        program.wait_for("codex-py login --device-auth")
+        # The sequence of another key begins with Esc too.
+        program.press("up")
+        program.type("hello\r")
+        program.wait_for("that is not an address that ends a login")
+        program.press("esc")
+        program.wait_for("Signing in was interrupted")
+        program.wait_for_question(PAGE)
+        assert not (place.home / "auth.json").exists()
 
 
 def test_no_plan_is_offered_where_only_keys_are_allowed(
