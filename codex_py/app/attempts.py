@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 
 from codex_py.app.exec_process import (
     EVENTS,
+    FORK_SERVER,
     PROGRAM,
     TERM_GRACE_S,
     ExecInvocation,
@@ -21,10 +22,13 @@ from codex_py.app.exec_process import (
     run_exec,
 )
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
+from codex_py.process.forked import ForkServer
 from codex_py.process.guardian import Guardian
 from codex_py.process.piped import ProgramRunner
 
 _READ_EVERY_S: Final = 0.2
+_AGENTS_WITHOUT_FORKS: Final = 6
+"""A process that forks agents takes as long to start as some agents do."""
 _MAX_SCRIPT_OUTPUT_BYTES: Final = 64_000
 
 
@@ -47,11 +51,16 @@ class Attempts:
         self._environment = environment
         self._warn = warn
         self._guardian = Guardian()
+        self._forks: ForkServer | None = None
+        self._started = 0
+        """The agents that were started."""
         self._scripts = ProgramRunner()
         self._limits: set[asyncio.Timeout] = set()
         """The time limits of the agents that run."""
 
     def close(self) -> None:
+        if self._forks is not None:
+            self._forks.close()
         self._guardian.close()
         self._scripts.close()
 
@@ -94,7 +103,13 @@ class Attempts:
         async with limit, _watched(folder / EVENTS, watch):
             self._limits.add(limit)
             try:
-                return await run_exec(command, self._guardian, folder, grace_s=grace_s)
+                return await run_exec(
+                    command,
+                    self._guardian,
+                    folder,
+                    forks=self._fork_server(command.environment),
+                    grace_s=grace_s,
+                )
             finally:
                 self._limits.discard(limit)
 
@@ -128,6 +143,13 @@ class Attempts:
             max_output_bytes=_MAX_SCRIPT_OUTPUT_BYTES,
         )
         return code, printed
+
+    def _fork_server(self, environment: Mapping[str, str]) -> ForkServer | None:
+        """The process that forks agents, once there are so many that it saves time."""
+        self._started += 1
+        if self._forks is None and self._started > _AGENTS_WITHOUT_FORKS:
+            self._forks = ForkServer(FORK_SERVER, self._guardian, environment)
+        return self._forks
 
     def end_all(self) -> None:
         """End all agents that run now."""

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.process.child import Child, is_set_within
+from codex_py.process.forked import ForkServer
 from codex_py.process.guardian import Guardian
 from codex_py.protocol.frozen import frozen
 from codex_py.sandbox.child import kernel
 
 PROGRAM: Final = (sys.executable, "-P", "-m", "codex_py")
 """Starts this very program, and nothing from the working directory."""
+FORK_SERVER: Final = (*PROGRAM, "--fork-server")
+"""Starts the process that forks agents."""
 TERM_GRACE_S: Final = 5.0
 """The time from SIGTERM to SIGKILL."""
 EVENTS: Final = "events.jsonl"
@@ -69,6 +72,7 @@ async def run_exec(
     guardian: Guardian,
     folder: Path,
     *,
+    forks: ForkServer | None = None,
     grace_s: float = TERM_GRACE_S,
 ) -> ExecResult:
     """Run the agent to its end.
@@ -79,6 +83,7 @@ async def run_exec(
 
     Args:
         folder: the folder for the files `EVENTS` and `STDERR`, which are replaced.
+        forks: starts the agent in less time, if it can.
 
     Raises:
         OSError: the agent cannot be started, or a file cannot be written.
@@ -94,17 +99,8 @@ async def run_exec(
     ):
         stdin.write(command.prompt.encode(errors="surrogateescape"))
         stdin.seek(0)
-        child = guardian.spawn(
-            # Other users who list processes must not see the prompt, and it may be longer than an
-            # argument.
-            [*PROGRAM, "exec", "--json", *command.options, "--", "-"],
-            cwd=command.cwd,
-            environment=command.environment,
-            stdin=stdin.fileno(),
-            stdout=out.fileno(),
-            stderr=err.fileno(),
-            prepare=_bound_to(os.getpid()),
-        )
+        streams = (stdin.fileno(), out.fileno(), err.fileno())
+        child = _started(command, guardian, forks, streams)
     timed_out, code = await _end_of(child, guardian, command.timeout_s, grace_s)
     found = await asyncio.to_thread(_read_events, events)
     if code and "error" not in found:
@@ -120,6 +116,33 @@ async def run_exec(
         timed_out=timed_out,
         seconds=round(time.monotonic() - began, 3),
         **found,
+    )
+
+
+def _started(
+    command: ExecInvocation,
+    guardian: Guardian,
+    forks: ForkServer | None,
+    streams: tuple[int, int, int],
+) -> Child:
+    """Start the agent with these standard streams, as a fork if that is possible."""
+    # Other users who list processes must not see the prompt, and it may be longer than an argument.
+    args = ["exec", "--json", *command.options, "--", "-"]
+    if forks is not None:
+        forked = forks.spawn(
+            args, cwd=command.cwd, environment=command.environment, streams=streams
+        )
+        if forked is not None:
+            return forked
+    stdin, stdout, stderr = streams
+    return guardian.spawn(
+        [*PROGRAM, *args],
+        cwd=command.cwd,
+        environment=command.environment,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        prepare=_bound_to(os.getpid()),
     )
 
 

@@ -24,6 +24,8 @@ from codex_py.errors import CodexError, UsageError
 from codex_py.streams.standard import print_out, tell
 from codex_py.version import __version__
 
+_FORK_SERVER = "--fork-server"
+"""The only word on the command line of a process that forks agents; see `app.exec_process`."""
 _OVERRIDES = {"-c", "--config", "--enable", "--disable"}
 
 
@@ -80,6 +82,8 @@ def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
 
 
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    if argv == [_FORK_SERVER]:
+        return load("codex_py.cli.fork_server:serve_forks")(argv, environment)
     word, rest = _split(argv)
     if word in OF_CODEX:
         # Say so before its options are read, most of which are unknown here.

@@ -100,8 +100,12 @@ class Guardian:
                 preexec_fn=prepare,
             )
         child = Child(process, mark)
-        self._tell("+", child.id)
+        self.watch(child)
         return child
+
+    def watch(self, child: Child) -> None:
+        """Watch the group of a child."""
+        self._tell("+", child.id)
 
     def marked(self, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
         """Mark the environment of a program; returns it, and the mark for `kill_marked`.

@@ -132,7 +132,7 @@ FIGURES = {
             of_peer=0.5,
         ),
         Figure(name="batch", what="200 tasks, 4 at a time", unit="s"),
-        Figure(name="batch, CPU", what="of as many `exec`", at_most=1.1),
+        Figure(name="batch, CPU", what="of as many `exec`", at_most=0.5),
         Figure(
             name="batch, memory",
             what="peak memory of the driver",

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import re
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
@@ -89,3 +92,36 @@ def test_all_agents_end_at_once(place: Workplace, tmp_path: Path) -> None:
         with pytest.raises(TimeoutError):
             within(place, work)
         line.wait_until_dead()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are for Linux")
+def test_many_agents_are_forks_of_a_process_that_ends_with_them(
+    place: Workplace, tmp_path: Path
+) -> None:
+    started: list[str] = []
+
+    def read(line: bytes) -> None:
+        event = json.loads(line)
+        output = event.get("item", {}).get("aggregated_output", "")
+        started.extend(re.findall(r"-m codex_py (\S+)", output))
+
+    async def run_many(attempts: Attempts) -> ExecResult:
+        one = agent(place, place.cwd)
+        for number in range(20):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            result = await attempts.run(one, folder, watch=read)
+            assert (result.exit_code, result.last_message) == (0, "done")
+        return result
+
+    script = [command(r"tr '\0' ' ' </proc/$PPID/cmdline"), DONE]
+    with ScriptedServer(script * 20) as server:
+        place.configure(server)
+        within(place, run_many)
+    assert started[:6] == ["exec"] * 6
+    # It is not ready at once.
+    assert started[-1] == "--fork-server"
+    assert set(started) == {"exec", "--fork-server"}
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    for child in children.read_text("utf-8").split():
+        assert b"--fork-server" not in Path(f"/proc/{child}/cmdline").read_bytes()
