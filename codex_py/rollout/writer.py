@@ -122,6 +122,7 @@ class RolloutWriter:
         self._warned = False
         self._is_new = is_new
         self._unwritten = bytearray()
+        self._last_line = b""
         if cut:
             # This ends the line that an earlier process left unfinished. Readers skip it.
             self._unwritten += b"\n"
@@ -167,7 +168,7 @@ class RolloutWriter:
             )
             writer._write(line("session_meta", meta.payload()))
             for item in items:
-                writer._write(line("response_item", item))
+                writer._write(writer._line("response_item", item))
             part.rename(path)
             undo.pop_all()
             return writer
@@ -224,11 +225,11 @@ class RolloutWriter:
     ) -> None:
         """Write an item of the history, byte for byte. If `place` is None, its place is that of the
         line."""
-        self._append(line("response_item", item, place))
+        self._append(self._line("response_item", item, place))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
         """Write the settings of a turn. Of these, `read_session` reads only `model`."""
-        self._append(line("turn_context", payload))
+        self._append(self._line("turn_context", payload))
 
     def event_msg(
         self,
@@ -236,7 +237,7 @@ class RolloutWriter:
         place: HistoryPlace | None = None,
     ) -> None:
         """Write an event that was shown: an object with a `type`."""
-        self._append(line("event_msg", payload, place))
+        self._append(self._line("event_msg", payload, place))
 
     def compacted(
         self,
@@ -246,7 +247,7 @@ class RolloutWriter:
         """Write that the history was replaced, with the new one. The base prompt is no part of it."""
         parts = (encode_json(message), b",".join(replacement_history))
         payload = b'{"message":%b,"replacement_history":[%b]}' % parts
-        self._append(line("compacted", payload))
+        self._append(self._line("compacted", payload))
 
     def rename(self, name: str) -> None:
         """Give the thread a name. Raises as `rename_thread`."""
@@ -265,6 +266,20 @@ class RolloutWriter:
         if self._is_new:
             self.path.unlink(missing_ok=True)
         self._release()
+
+    def _line(
+        self,
+        kind: str,
+        payload: bytes | Mapping[str, Any],
+        place: HistoryPlace | None = None,
+    ) -> bytes:
+        """Encode a line that differs from the one before: readers take equal lines for damage."""
+        data = line(kind, payload, place)
+        while data == self._last_line:
+            # The timestamp changes each millisecond.
+            data = line(kind, payload, place)
+        self._last_line = data
+        return data
 
     def _append(self, data: bytes) -> None:
         """Write a line if possible. The first failure warns the user."""

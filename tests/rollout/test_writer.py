@@ -137,6 +137,15 @@ def test_an_item_is_written_byte_for_byte(tmp_path: Path) -> None:
     assert read_session(writer.path).items == [odd]
 
 
+def test_items_that_are_equal_are_not_taken_for_damage(tmp_path: Path) -> None:
+    items = [user("go on")] * 3
+    writer = RolloutWriter.create(tmp_path, meta(), items, warn=_fail)
+    with closing(writer):
+        for item in items:
+            writer.response_item(item)
+    assert read_session(writer.path).items == items * 2
+
+
 def test_a_resumed_session_goes_on_in_the_same_file(tmp_path: Path) -> None:
     with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
         writer.response_item(user("first"))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, Literal, cast
 
-from codex_py.frontends.app_server.params import Params
+from codex_py.frontends.app_server.params import Params, ThreadId
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import as_object
 
@@ -78,7 +78,7 @@ class ProfileList(Page):
 
 @frozen(kw_only=True)
 class FeatureList(Page):
-    thread_id: str | None = None
+    thread_id: ThreadId | None = None
 
 
 @frozen(kw_only=True)
@@ -95,7 +95,7 @@ class SkillsList(Params):
 @frozen(kw_only=True)
 class HooksList(Params):
     cwds: list[str] = field(default_factory=list[str])
-    thread_id: str | None = None
+    thread_id: ThreadId | None = None
 
 
 @frozen(kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Literal
 
-from codex_py.frontends.app_server.params import Params
+from codex_py.frontends.app_server.params import Params, ThreadId
 from codex_py.protocol.annotations import Aliases
 from codex_py.protocol.frozen import frozen
 
@@ -15,12 +15,12 @@ class StatusList(Params):
     detail: Literal["full", "toolsAndAuthOnly"] | None = None
     limit: int | None = None
     server_name: str | None = None
-    thread_id: str | None = None
+    thread_id: ThreadId | None = None
 
 
 @frozen(kw_only=True)
 class ToolCall(Params):
-    thread_id: str
+    thread_id: ThreadId
     server: str
     tool: str
     arguments: Any = None
@@ -31,7 +31,7 @@ class ToolCall(Params):
 class ResourceRead(Params):
     server: str
     uri: str
-    thread_id: str | None = None
+    thread_id: ThreadId | None = None
     origin_call_id: str | None = None
     """The call whose result names the resource. It selects among the apps of Codex, which we lack."""
     meta: Annotated[Mapping[str, Any] | None, Aliases(["_meta"])] = None
@@ -42,5 +42,5 @@ class OAuthLogin(Params):
     name: str
     client_registration: Literal["auto", "dcr"] | None = None
     scopes: list[str] = field(default_factory=list[str])
-    thread_id: str | None = None
+    thread_id: ThreadId | None = None
     timeout_secs: int | None = None

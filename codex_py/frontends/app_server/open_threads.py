@@ -1,8 +1,8 @@
 """The threads that a server has opened for its client."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ class OpenThreads:
         self._threads = ServedThreads[AppThread]()
         self._unloading: dict[AppThread, asyncio.Task[None]] = {}
         """The tasks that close the threads without a subscription."""
+        self._opening: dict[str, asyncio.Event] = {}
+        """The stored threads that are being opened; each event is set at the end."""
 
     def __iter__(self) -> Iterator[AppThread]:
         return iter(self._threads)
@@ -53,6 +55,22 @@ class OpenThreads:
         """Forget a thread under all of its ids."""
         self.subscribe(thread)
         self._threads.remove(thread)
+
+    async def opened(self, thread_id: str) -> None:
+        """Wait while another request opens a stored thread."""
+        while thread_id in self._opening:
+            await self._opening[thread_id].wait()
+
+    @contextmanager
+    def opening(self, thread_id: str) -> Generator[None]:
+        """Let `opened` wait for the thread. Nobody may open it already."""
+        ended = asyncio.Event()
+        self._opening[thread_id] = ended
+        try:
+            yield
+        finally:
+            del self._opening[thread_id]
+            ended.set()
 
     async def open(
         self,
@@ -113,6 +131,7 @@ class OpenThreads:
         Raises:
             RpcError: this server has not opened the thread, or it was archived meanwhile.
         """
+        await self.opened(thread_id)
         thread = self.find(thread_id)
         async with thread.lock:
             if self._threads.get(thread_id) is not thread:

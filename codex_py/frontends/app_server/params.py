@@ -14,6 +14,7 @@ from codex_py.protocol.annotations import CamelCase, Plain
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.checked import Mistake, read
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.settings import Mode
 
 _WITHOUT_EFFECT: Final = {
@@ -48,6 +49,19 @@ _SETTINGS: Final = {
 }
 """Maps fields to keys of `config.toml`."""
 _MAX_DIGITS: Final = 9
+
+
+def _canonical(thread_id: str) -> str:
+    """The id in lower case, as files and open threads have it; a name is unchanged."""
+    if is_thread_id(thread_id):
+        return thread_id.lower()
+    return thread_id
+
+
+ThreadId: TypeAlias = Annotated[
+    str, Plain("string", "a string", (str,), make=_canonical)
+]
+"""The id of a thread, or its name."""
 
 
 def _is_cursor(text: str) -> bool:
@@ -131,7 +145,7 @@ class Nothing(Params):
 
 @frozen(kw_only=True)
 class OneThread(Params):
-    thread_id: str
+    thread_id: ThreadId
 
 
 @frozen(kw_only=True)
@@ -185,7 +199,7 @@ class ThreadStart(_Settings):
 
 @frozen(kw_only=True)
 class ThreadResume(ThreadStart):
-    thread_id: str
+    thread_id: ThreadId
     exclude_turns: bool = False
 
 
@@ -293,7 +307,7 @@ class CollaborationMode(Params):
 class ThreadSettings(_Settings):
     """The settings of a thread that may change with each turn."""
 
-    thread_id: str
+    thread_id: ThreadId
     effort: str | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
     sandbox_policy: FixedSandbox | WorkspaceSandbox | None = None

@@ -46,15 +46,10 @@ class ThreadMethods(MethodGroup):
         """Open a stored thread, or change the settings of one that the server has."""
         thread_id = asked.thread_id
         with_turns = not asked.exclude_turns
+        await self.threads.opened(thread_id)
         if self.threads.get(thread_id) is None:
-            path = history.stored_file(self.server.home, thread_id)
-            options = replace(self.server.options, resume=thread_id)
-            thread = await self._opened_stored(options, path, asked)
-            self.threads.keep(thread, thread_id)
-            answer = await opened_answer(thread, with_turns=with_turns)
-            await self._tell_usage(thread, path, answer["thread"]["turns"])
-            asyncio.get_running_loop().call_soon(thread.watch_servers)
-            return answer
+            with self.threads.opening(thread_id):
+                return await self._resume_stored(asked)
         async with self.threads.locked(thread_id) as thread:
             # A thread that cannot be read keeps its settings.
             read = await thread_data(thread, with_turns=with_turns)
@@ -63,6 +58,18 @@ class ThreadMethods(MethodGroup):
                 await thread.set(asked.cwd, asked.table())
             answer = await opened_answer(thread, with_turns=False)
         answer["thread"]["turns"] = read["turns"]
+        return answer
+
+    async def _resume_stored(self, asked: params.ThreadResume) -> Fields:
+        """Open a stored thread. Other requests for it wait."""
+        thread_id = asked.thread_id
+        path = history.stored_file(self.server.home, thread_id)
+        options = replace(self.server.options, resume=thread_id)
+        thread = await self._opened_stored(options, path, asked)
+        self.threads.keep(thread, thread_id)
+        answer = await opened_answer(thread, with_turns=not asked.exclude_turns)
+        await self._tell_usage(thread, path, answer["thread"]["turns"])
+        asyncio.get_running_loop().call_soon(thread.watch_servers)
         return answer
 
     @serves("thread/fork", params.ThreadResume)
@@ -131,6 +138,10 @@ class ThreadMethods(MethodGroup):
 
     @serves("thread/archive", params.OneThread)
     async def archive(self, asked: params.OneThread) -> Fields:
+        thread = self.threads.get(asked.thread_id)
+        if thread is not None and thread.is_open:
+            # As in Codex, a thread without a prompt is archived, too.
+            thread.session.keeps_file = True
         async with self._put_away(asked.thread_id):
             path = history.stored_file(self.server.home, asked.thread_id, SESSIONS)
             thread_id = read_meta(path).id
@@ -170,6 +181,7 @@ class ThreadMethods(MethodGroup):
 
         Other requests cannot open it again until its files are put away, too.
         """
+        await self.threads.opened(thread_id)
         thread = self.threads.get(thread_id)
         if thread is None:
             yield False

@@ -76,6 +76,56 @@ def test_loaded_threads_are_listed_in_pages(place: Workplace) -> None:
         assert (error["code"], error["message"]) == (-32600, "invalid cursor: bad")
 
 
+def test_requests_for_a_thread_wait_until_it_is_resumed(place: Workplace) -> None:
+    with ScriptedServer([says("one"), says("two")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = {"threadId": server.thread()}
+            server.turn(thread["threadId"])
+            server.ended(thread["threadId"])
+        with AppServer(place.home, place.cwd) as server:
+            said = [{"type": "text", "text": "again"}]
+            asked = [
+                ("thread/resume", thread),
+                ("thread/resume", thread),
+                ("turn/start", {**thread, "input": said}),
+            ]
+            numbers = [server.send(method, fields) for method, fields in asked]
+            for number in numbers:
+                assert "result" in server.answered(number)
+            server.ended(thread["threadId"])
+        with AppServer(place.home, place.cwd) as server:
+            methods = ("thread/resume", "thread/delete")
+            numbers = [server.send(method, thread) for method in methods]
+            for number in numbers:
+                assert "result" in server.answered(number)
+    assert place.rollouts() == []
+
+
+def test_an_id_may_be_in_capitals(place: Workplace) -> None:
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread_id = server.thread()
+            server.turn(thread_id)
+            server.ended(thread_id)
+            thread = {"threadId": thread_id.upper()}
+            assert server.ask("thread/resume", thread)["thread"]["id"] == thread_id
+            assert server.ask("thread/read", thread)["thread"]["id"] == thread_id
+            server.ask("thread/delete", thread)
+            assert server.told("thread/deleted") == {"threadId": thread_id}
+            assert server.ask("thread/loaded/list")["data"] == []
+    assert place.rollouts() == []
+
+
+def test_a_thread_without_a_prompt_can_be_archived(place: Workplace) -> None:
+    with AppServer(place.home, place.cwd) as server:
+        thread = {"threadId": server.thread()}
+        assert server.ask("thread/archive", thread) == {}
+        read = server.ask("thread/unarchive", thread)["thread"]
+        assert read["id"] == thread["threadId"]
+
+
 def test_without_a_subscription_only_the_status_is_told(place: Workplace) -> None:
     with ScriptedServer([says("one"), says("two"), says("three")]) as model:
         place.configure(model)
