@@ -22,6 +22,7 @@ NO_REVIEW: Final = "Reviewer failed to output a response."
 """Codex's text at the end of a review without an answer."""
 _ERROR_INFO: Final = {
     "context_length_exceeded": "contextWindowExceeded",
+    "login_over": "unauthorized",
     "server_overloaded": "serverOverloaded",
     **dict.fromkeys(QUOTA_CODES, "usageLimitExceeded"),
 }

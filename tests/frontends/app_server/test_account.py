@@ -497,6 +497,22 @@ def test_the_limits_that_a_turn_is_told_reach_the_client(place: Workplace) -> No
     }
 
 
+def test_a_turn_after_a_logout_is_unauthorized(place: Workplace) -> None:
+    answer = [ev_created(), *ev_message("Hello."), ev_completed()]
+    with ChatGPT([answer]) as chatgpt:
+        chatgpt.configure(place.home)
+        chatgpt.sign_in(place.home)
+        with AppServer(place.home, place.cwd, env=chatgpt.environment) as server:
+            thread = server.thread()
+            server.turn(thread)
+            assert server.ended(thread)["status"] == "completed"
+            server.ask("account/logout")
+            server.turn(thread)
+            error = server.ended(thread)["error"]
+    assert error["codexErrorInfo"] == "unauthorized"
+    assert "sign in again" in error["message"]
+
+
 def test_a_session_that_is_told_no_limits_tells_none() -> None:
     assert limits_in_use(PlanUse("plus")) is None
     limits = limits_in_use(PlanUse(None, None, PlanLimit(1e300)))
