@@ -3,7 +3,6 @@
 import time
 from collections.abc import (
     Callable,
-    Container,
     Iterable,
     Iterator,
     Mapping,
@@ -29,7 +28,7 @@ from codex_py.frontends.app_server.items import (
 from codex_py.frontends.app_server.params import ThreadList
 from codex_py.frontends.app_server.plan_items import separated
 from codex_py.protocol.event_items import AgentMessage, ThreadItem
-from codex_py.protocol.json_fields import lenient_integer, text_field
+from codex_py.protocol.json_fields import as_object, lenient_integer, text_field
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.plans import proposed_plan
 from codex_py.protocol.prompts import user_prompt
@@ -51,6 +50,13 @@ _INTERACTIVE: Final = ("cli", "vscode")
 """The sources of threads that are listed unless the client names others."""
 _REVIEW: Final = b'{"type":"entered_review_mode"'
 _INJECTED: Final = b'{"type":"items_injected"'
+_ERROR_INFO: Final = {
+    "context_window_exceeded": "contextWindowExceeded",
+    "server_overloaded": "serverOverloaded",
+    "unauthorized": "unauthorized",
+    "usage_limit_exceeded": "usageLimitExceeded",
+}
+"""Kinds of errors by their names in the session files of Codex. Every other one is `other`."""
 _TURN_EVENTS: Final = {"task_started", "task_complete", "turn_aborted"}
 
 
@@ -231,6 +237,7 @@ def _turn(
         status,
         items=shown,
         itemsView="full",
+        error=_error(ended),
         startedAt=begun.get("started_at"),
         durationMs=ended.get("duration_ms"),
     )
@@ -244,10 +251,24 @@ def _reviewed(items: Iterable[EncodedItem]) -> str:
     return ""
 
 
-def _status(found: Container[str]) -> str:
-    """The status of a turn that has ended. `found`: the types of the events about it."""
+def _error(ended: Mapping[str, Any]) -> Fields | None:
+    """The error of a turn that failed in Codex. Our own files have none."""
+    error = as_object(ended.get("error"))
+    if not error:
+        return None
+    return {
+        "message": text_field(error, "message"),
+        "codexErrorInfo": _ERROR_INFO.get(
+            text_field(error, "codex_error_info"), "other"
+        ),
+        "additionalDetails": None,
+    }
+
+
+def _status(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The status of a turn that has ended. `found`: the events about it, by their types."""
     if "task_complete" in found:
-        return "completed"
+        return "failed" if _error(found["task_complete"]) else "completed"
     if "turn_aborted" in found:
         return "interrupted"
     if "task_started" in found:

@@ -362,6 +362,37 @@ def test_a_failed_turn_says_why_and_the_thread_goes_on(place: Workplace) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("info", "told"),
+    [
+        ("usage_limit_exceeded", "usageLimitExceeded"),
+        ("invalid_prompt", "other"),
+        ({"response_stream_disconnected": {}}, "other"),
+    ],
+)
+def test_a_turn_that_failed_in_codex_is_shown_as_failed(
+    place: Workplace, info: Any, told: str
+) -> None:
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            server.turn(thread)
+            server.ended(thread)
+        # Codex 0.171 writes the error of a failed turn so.
+        (path,) = place.rollouts()
+        error = json.dumps({"message": "no", "codex_error_info": info})
+        text = path.read_text(encoding="utf-8")
+        end = '"type":"task_complete",'
+        assert text.count(end) == 1
+        path.write_text(text.replace(end, f'{end}"error":{error},'), encoding="utf-8")
+        with AppServer(place.home, place.cwd) as server:
+            asked = {"threadId": thread, "includeTurns": True}
+            (turn,) = server.ask("thread/read", asked)["thread"]["turns"]
+    assert turn["status"] == "failed"
+    assert (turn["error"]["message"], turn["error"]["codexErrorInfo"]) == ("no", told)
+
+
 @pytest.mark.parametrize("moment", ["idle", "command", "question", "half a line"])
 def test_a_client_that_leaves_leaves_nothing_running(
     place: Workplace, moment: str
