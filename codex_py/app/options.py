@@ -178,5 +178,10 @@ class SessionSetup:
         policy = self.config.sandbox_policy(self.options.add_dirs)
         if policy.mode != "workspace-write":
             return ()
-        roots = [root for root in policy.writable_roots if root.is_dir()]
+        # A root with an impossible name is missing, too.
+        roots = [
+            root
+            for root in policy.writable_roots
+            if os.path.isdir(root)  # noqa: PTH112
+        ]
         return [root for root in roots if not os.access(root, os.W_OK)]

@@ -1,5 +1,6 @@
 """Makes the configuration from the files and the options of a command line; the options win."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -198,7 +199,8 @@ def _session_config(
         local = local_settings(config, wanted, arguments.model, environment)
         config = read_config(arguments, environment, {**flags, **local})
     for name in arguments.add_dir:
-        if not (config.cwd / name).is_dir():
+        folder = config.cwd / name
+        if not os.path.isdir(folder):  # noqa: PTH112 - False for an impossible name
             raise UsageError(f"--add-dir: there is no folder {name!r}")
     warnings: list[str] = []
     if arguments.local_provider is not None and not arguments.oss:

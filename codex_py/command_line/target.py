@@ -1,6 +1,7 @@
 """Reads the target of a session from the words of its command line: a prompt, an earlier thread,
 or both."""
 
+import os
 from collections.abc import Sequence
 
 from codex_py.command_line.arguments import OF_REVIEW, PRIORITIES, Arguments
@@ -114,7 +115,9 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
 
     may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
     for path in arguments.images:
-        if path.exists() and not path.is_dir():
+        # Both are False for an impossible name.
+        is_folder = os.path.isdir(path)  # noqa: PTH112
+        if os.path.exists(path) and not is_folder:  # noqa: PTH110
             continue
         problem = f"there is no image {str(path)!r}"
         if may_have_taken_prompt:

@@ -22,6 +22,8 @@ def test_options_without_effect_are_told(place: Workplace) -> None:
 
 
 _TOOK = ": -i takes every word up to the next option; put the prompt before it, or behind --"
+_LONG = "/" + "n" * 300
+"""No file system has so long a name."""
 _NO_IMAGE = "it is not a PNG, JPEG, GIF or WebP image"
 
 
@@ -48,6 +50,8 @@ _NO_IMAGE = "it is not a PNG, JPEG, GIF or WebP image"
         (["look", "--max-diff-lines", "x"], "--max-diff-lines: 'x' is no whole number"),
         (["--add-dir", "/nope", "go"], "--add-dir: there is no folder '/nope'"),
         (["--add-dir", "a.png", "go"], "--add-dir: there is no folder 'a.png'"),
+        (["--add-dir", _LONG, "go"], f"--add-dir: there is no folder {_LONG!r}"),
+        (["go", "-i", _LONG], f"there is no image {_LONG!r}"),
     ],
 )
 def test_a_path_of_an_option_has_to_exist_and_be_of_the_right_kind(

@@ -1,6 +1,7 @@
 """Answers the ACP methods of a client, and keeps the sessions that the client has open."""
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -415,7 +416,7 @@ def _absolute(name: str, path: str) -> Path:
 
 def _folder(name: str, path: str) -> Path:
     folder = _absolute(name, path)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - False for an impossible name
         raise RpcError(INVALID_PARAMS, f"`{name}`: there is no folder {path!r}")
     return folder
 

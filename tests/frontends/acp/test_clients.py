@@ -64,6 +64,11 @@ def answers(place: Workplace, stdin: bytes) -> list[dict[str, Any]]:
         ),
         (b'{"id":1,"method":"session/new","params":{"cwd":3,"mcpServers":[]}}', -32602),
         (
+            b'{"id":1,"method":"session/new","params":{"cwd":"/%b","mcpServers":[]}}'
+            % (b"n" * 300),
+            -32602,
+        ),
+        (
             b'{"id":1,"method":"session/new","params":{"cwd":"/no/such","mcpServers":[]}}',
             -32602,
         ),
