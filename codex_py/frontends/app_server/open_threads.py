@@ -183,11 +183,13 @@ class OpenThreads:
         is_used = True
         while is_used:
             await asyncio.sleep(_UNLOAD_S)
-            is_used = thread.is_working
-        async with thread.lock:
-            await thread.close()
-            del self._unloading[thread]
-            self.remove(thread)
+            async with thread.lock:
+                # A turn may have begun while this waited for the lock.
+                is_used = thread.is_working
+                if not is_used:
+                    await thread.close()
+                    del self._unloading[thread]
+                    self.remove(thread)
         self.tell_closed(thread)
         self._server.rpc.notify("thread/closed", {"threadId": thread.thread_id})
 

@@ -181,6 +181,31 @@ async def test_a_thread_without_a_subscription_is_closed_after_a_while(
 
 
 @in_a_loop
+async def test_a_turn_that_begins_at_the_last_moment_keeps_its_thread_open(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_threads, "_UNLOAD_S", 0)
+    client = Client(place)
+    one = await client.start()
+    thread = client.threads.get(one.thread_id)
+    assert thread is not None
+    goes_on = asyncio.Event()
+    async with thread.lock:
+        await client.loaded.unsubscribe(one)
+        # The time is over, and the lock is waited for.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        turn = thread.begin(goes_on.wait)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (thread.is_open, turn.is_cancelled) == (True, False)
+    goes_on.set()
+    async with asyncio.timeout(30):
+        await client.closed.wait()
+    await client.threads.aclose()
+
+
+@in_a_loop
 async def test_a_client_that_leaves_ends_the_wait(place: Workplace) -> None:
     client = Client(place)
     thread = await client.start()
