@@ -26,6 +26,7 @@ from codex_py.version import __version__
 
 _FORK_SERVER = "--fork-server"
 """The only word on the command line of a process that forks agents; see `app.exec_process`."""
+_HELP = {"-h", "--help"}
 _OVERRIDES = {"-c", "--config", "--enable", "--disable"}
 
 
@@ -65,6 +66,8 @@ def keep_libraries_light() -> None:
 def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run the command line. Returns the exit code, or raises a `CodexError` to be printed."""
     try:
+        if _is_plain_request_for_help(argv):
+            raise HelpRequested
         return _run(argv, environment)
     except HelpRequested:
         from codex_py.cli.help_pages import help_text  # 1 ms
@@ -72,6 +75,23 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         commands = [word for word in argv if find_command(word) is not None]
         word = commands[0] if commands else ""
         return print_out(help_text(word))
+
+
+def _is_plain_request_for_help(argv: Sequence[str]) -> bool:
+    """True for `--help` behind nothing but the names of a command and its member.
+
+    Then the options need not be loaded, which takes 30 ms. Any other command line may be wrong, or
+    have `--help` for another program.
+    """
+    if not argv or argv[-1] not in _HELP:
+        return False
+    words = argv[:-1]
+    if not words:
+        return True
+    command = find_command(words[0])
+    if command is None:
+        return False
+    return len(words) == 1 or (len(words) == 2 and words[1] in command.members)
 
 
 def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:

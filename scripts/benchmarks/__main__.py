@@ -33,6 +33,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "version": (samples.version, 20),
     "startup": (samples.startup, 20),
+    "distributions": (samples.distributions, 20),
+    "in-a-row": (samples.in_a_row, 1),
     "turn": (samples.turn, 20),
     "tools": (samples.tools, 3),
     "profile": (samples.profile, 5),
@@ -96,6 +98,7 @@ def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
     subagents of a name that is not searched for, functions of Python, and what only we promise of sessions are ours
     alone."""
     if name in {
+        "distributions",
         "sandbox",
         "wires",
         "agents",

@@ -36,7 +36,24 @@ class Figure:
 FIGURES = {
     figure.name: figure
     for figure in (
-        Figure(name="startup", what="start to first request", unit="ms", of_peer=0.75),
+        Figure(name="startup", what="start to first request", unit="ms", of_peer=0.65),
+        Figure(
+            name="startup, new home",
+            what="the same in an empty home",
+            unit="ms",
+            of_peer=0.55,
+        ),
+        Figure(
+            name="distributions",
+            what="the same among 100 packages",
+            at_most=1.03,
+        ),
+        Figure(
+            name="in a row",
+            what="CPU of 100 `exec`, one by one",
+            unit="s",
+            of_peer=0.6,
+        ),
         Figure(name="turn", what="one turn, start to exit", unit="ms", of_peer=0.85),
         Figure(name="memory, 1 turn", what="peak memory of it", unit="MB", of_peer=0.4),
         Figure(
@@ -57,7 +74,13 @@ FIGURES = {
         ),
         Figure(name="undo", what="a turn in 10,000 files, more", unit="ms", at_most=30),
         Figure(name="undo, first", what="the first one there, more", unit="ms"),
-        Figure(name="stream", what="CPU per streamed delta", unit="us", of_peer=0.4),
+        Figure(name="stream", what="CPU per streamed delta", unit="us", of_peer=0.2),
+        Figure(
+            name="stream, memory",
+            what="peak memory of 200,000",
+            unit="MB",
+            of_peer=0.25,
+        ),
         Figure(
             name="arguments",
             what="1 MB of them in 20,000 deltas",
@@ -165,6 +188,7 @@ FIGURES = {
             at_most=20,
         ),
         Figure(name="version", what="--version", unit="ms", at_most=40),
+        Figure(name="help", what="exec --help", unit="ms", at_most=35),
         *(
             figure
             for path, what, functions, modules in (

@@ -1,7 +1,9 @@
 """One run of each benchmark: what an agent took for it, by the names of `figures`."""
 
+import subprocess
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
@@ -27,7 +29,7 @@ _MS = 1_000
 _US = 1_000_000
 _MB = 1 / 1_000_000
 
-_DELTAS = 100_000
+_DELTAS = 200_000
 _FEW_DELTAS = 100
 _ARGUMENTS = 1_000_000
 _ARGUMENT_DELTAS = 20_000
@@ -35,6 +37,8 @@ _TURNS = 200
 _SOME_TURNS = 10
 _OUTPUT_BYTES = 200_000_000
 _AT_ONCE = 20
+_IN_A_ROW = 100
+_DISTRIBUTIONS = 100
 _THINKS_S = 0.5
 _HELD_S = 3.0
 _AGENTS = 10
@@ -42,8 +46,53 @@ _AGENT_S = 1.0
 
 
 def startup(server: BenchmarkServer, agent: Agent) -> Sample:
-    ended, arrivals = _one(server, agent, server.play(answers, 1))
-    return {"startup": (arrivals[0] - ended.started_s) * _MS}
+    with fresh_place(server.play(answers, 2)) as place:
+        started_s = [place.exec(agent).wait().started_s for _ in range(2)]
+    new, used = server.arrivals()
+    return {
+        "startup, new home": (new - started_s[0]) * _MS,
+        "startup": (used - started_s[1]) * _MS,
+    }
+
+
+def distributions(server: BenchmarkServer, agent: Agent) -> Sample:
+    """The start without other packages in the environment, and with them."""
+    with fresh_place(server.play(answers, 3)) as place:
+        folder = place.home.with_name("packages")
+        for number in range(_DISTRIBUTIONS):
+            installed = folder / f"other_{number}-1.0.dist-info"
+            installed.mkdir(parents=True)
+            facts = f"Metadata-Version: 2.1\nName: other-{number}\nVersion: 1.0\n"
+            (installed / "METADATA").write_text(facts, encoding="ascii")
+            scripts = f"[console_scripts]\nother-{number} = other:main\n"
+            (installed / "entry_points.txt").write_text(scripts, encoding="ascii")
+        place.exec(agent).wait()
+        alone = place.exec(agent).wait()
+        pth = _site_packages(agent) / "benchmark-of-codex-py.pth"
+        pth.write_text(f"{folder}\n", encoding="utf-8")
+        try:
+            among_others = place.exec(agent).wait()
+        finally:
+            pth.unlink()
+    _, first_s, second_s = server.arrivals()
+    took = second_s - among_others.started_s
+    return {"distributions": took / (first_s - alone.started_s)}
+
+
+def _site_packages(agent: Agent) -> Path:
+    """The folder with the packages of the environment in which an agent is installed."""
+    python = agent.program.with_name("python")
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    printed = subprocess.run(
+        [python, "-c", code], capture_output=True, check=True, encoding="utf-8"
+    )
+    return Path(printed.stdout.strip())
+
+
+def in_a_row(server: BenchmarkServer, agent: Agent) -> Sample:
+    with fresh_place(server.play(answers, _IN_A_ROW)) as place:
+        ended = [place.exec(agent).wait() for _ in range(_IN_A_ROW)]
+    return {"in a row": sum(one.cpu_s for one in ended)}
 
 
 def turn(server: BenchmarkServer, agent: Agent) -> Sample:
@@ -78,7 +127,10 @@ def first_call(server: BenchmarkServer, agent: Agent) -> Sample:
 def stream(server: BenchmarkServer, agent: Agent) -> Sample:
     few, _ = _one(server, agent, server.play(streamed_answer, _FEW_DELTAS))
     many, _ = _one(server, agent, server.play(streamed_answer, _DELTAS))
-    return {"stream": (many.cpu_s - few.cpu_s) / (_DELTAS - _FEW_DELTAS) * _US}
+    return {
+        "stream": (many.cpu_s - few.cpu_s) / (_DELTAS - _FEW_DELTAS) * _US,
+        "stream, memory": many.peak_bytes * _MB,
+    }
 
 
 def arguments(server: BenchmarkServer, agent: Agent) -> Sample:
@@ -139,7 +191,10 @@ def _with_agents(server: BenchmarkServer, agent: Agent, count: int) -> Ended:
 
 def version(server: BenchmarkServer, agent: Agent) -> Sample:
     with fresh_place(server.play(answers, 0)) as place:
-        return {"version": place.start(agent, "--version").wait().wall_s * _MS}
+        return {
+            "version": place.start(agent, "--version").wait().wall_s * _MS,
+            "help": place.start(agent, "exec", "--help").wait().wall_s * _MS,
+        }
 
 
 def _one(

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 from codex_py.testing import (
     RecordedRequest,
     Reply,
@@ -16,7 +18,7 @@ from codex_py.testing import (
     ev_message,
 )
 from tests.support.hooks import configure
-from tests.support.program import Workplace
+from tests.support.program import Workplace, run_codex_py
 from tests.support.server import ScriptedServer
 
 SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
@@ -224,3 +226,16 @@ def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(
     assert outcome.messages == ["done"]
     assert "codex_py.protocol.items" in loaded
     assert among(NOT_IN_A_PLAIN_TURN, loaded) == set()
+
+
+@pytest.mark.parametrize("words", [[], ["exec"], ["apply"], ["mcp", "add"], ["undo"]])
+def test_help_loads_neither_options_nor_commands(
+    place: Workplace, words: list[str]
+) -> None:
+    done = run_codex_py([*words, "--help"], place.home, place.cwd, SHOW_IMPORTS)
+    loaded = {m for m in imports(done.stderr.decode()) if m.startswith("codex_py.")}
+    assert b"--help" in done.stdout
+    packages = ("codex_py.config", "codex_py.command_line.arguments", "codex_py.core")
+    assert among(packages, loaded) == set()
+    assert among(["codex_py.commands", "codex_py.frontends"], loaded) == set()
+    assert "codex_py.cli.help_pages" in loaded
