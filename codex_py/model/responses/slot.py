@@ -19,6 +19,7 @@ from codex_py.model.responses.texts import (
     part_text,
     text_of,
 )
+from codex_py.model.responses.unread import UnreadEvents
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.json_fields import (
     JsonObject,
@@ -42,9 +43,11 @@ _STREAMED_FIELDS = {
     "function_call": ("arguments",),
     "custom_tool_call": ("input",),
 }
-_MAX_UNREAD = 32 * 1024 * 1024
-"""The most characters of unread events for one item: an answer of 128,000 tokens has some 26
-million."""
+
+
+_MAX_PACKED_BYTES = 16 * 1024 * 1024
+"""The most memory for unread events of one item. Those of an answer of 128,000 tokens take some 3
+million bytes."""
 
 
 class Slot:
@@ -62,9 +65,8 @@ class Slot:
         """True once `OutputItemAdded` was emitted for the item."""
         self._parts: defaultdict[str, dict[int, Part]] = defaultdict(dict)
         """The parts by field and index. `arguments` and `input` have one part, at 0."""
-        self._unread: list[str] = []
+        self._unread = UnreadEvents()
         """The data of text events that were put off."""
-        self._unread_size = 0
 
     def announce(self, item: JsonObject) -> None:
         """Take the item of `output_item.added`, which some servers send whole."""
@@ -91,16 +93,14 @@ class Slot:
         if self.kind in CALLS and not self.announced.get("name"):
             return False
         self._unread.append(data)
-        self._unread_size += len(data)
-        if self._unread_size > _MAX_UNREAD:
+        if self._unread.packed_bytes > _MAX_PACKED_BYTES:
             self._catch_up()
         return True
 
     def _catch_up(self) -> None:
         """Take the events that were put off."""
         unread = self._unread
-        self._unread = []
-        self._unread_size = 0
+        self._unread = UnreadEvents()
         for data in unread:
             event = parse_event(data) or {}
             # An event can have two `type` fields. `peek` has read the first, and JSON keeps the
@@ -258,7 +258,7 @@ class Slot:
         self.is_open = False
         self.item = item
         self._parts.clear()
-        self._unread.clear()
+        self._unread = UnreadEvents()
 
     def _streamed(self, field: str) -> Any:
         """The value of a field according to the events before the item's end."""
