@@ -4,13 +4,14 @@ The files of the configuration may have changed since the session was opened. Th
 reach the thread because the client changes another setting.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import Config
+from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.settings import Choices
 
@@ -67,6 +68,36 @@ def change_in_folder(
     if is_same and choices == current and not needs_opening:
         return None
     return replace(change, choices=choices, needs_opening=needs_opening)
+
+
+def change_of_folder(
+    current: Choices,
+    before: Config,
+    change: SettingsChange,
+    in_mode: Callable[[SandboxMode], Config],
+    asked: Mapping[str, Any],
+    add_dirs: Sequence[Path],
+) -> SettingsChange:
+    """Return the change with its choices, for a thread that goes to another folder.
+
+    What the other folder sets in another way than the folder before counts, too.
+
+    Args:
+        in_mode: returns the configuration of the other folder in a sandbox mode.
+
+    Other arguments are those of `change_in_folder`.
+    """
+    after = configured_choices(change.config, add_dirs)
+    earlier = configured_choices(before, add_dirs)
+    choices = _next_choices(current, earlier, after, asked)
+    # The writable roots are those of the other folder.
+    policy = after.sandbox_policy
+    mode = current.sandbox_policy.mode
+    is_asked = bool(_CHOICES["sandbox_policy"] & asked.keys())
+    if policy.mode == earlier.sandbox_policy.mode != mode and not is_asked:
+        # Only an edited file has another mode.
+        policy = in_mode(mode).sandbox_policy(add_dirs)
+    return replace(change, choices=replace(choices, sandbox_policy=policy))
 
 
 def _next_choices(

@@ -22,8 +22,10 @@ from codex_py.frontends.app_server.questions import Questions
 from codex_py.frontends.app_server.setting_changes import (
     SettingsChange,
     change_in_folder,
+    change_of_folder,
 )
 from codex_py.protocol import event_items, events
+from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.file_rules import FileRules
 from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.settings import Mode
@@ -169,18 +171,25 @@ class AppThread(ServedThread):
             return None
         config = self._configure(str(folder), together, self._texts)
         change = SettingsChange(together, config)
-        if config.cwd != own.cwd:
-            # Another folder has settings of its own.
-            return change
         asked = {
             key: value
             for key, value in table.items()
             if key not in self.table or self.table[key] != value
         }
-        before = self._configure(str(folder), self.table, self._texts)
+        # A folder that is gone has no settings of its own.
+        before = config
+        if own.cwd.is_dir():
+            before = self._configure(str(own.cwd), self.table, self._texts)
         choices = self.session.settings.choices
         add_dirs = self.options.add_dirs
-        return change_in_folder(own, choices, before, change, asked, add_dirs)
+        if config.cwd == own.cwd:
+            return change_in_folder(own, choices, before, change, asked, add_dirs)
+
+        def in_mode(mode: SandboxMode) -> Config:
+            table = {**together, "sandbox_mode": mode}
+            return self._configure(str(folder), table, self._texts)
+
+        return change_of_folder(choices, before, change, in_mode, asked, add_dirs)
 
     async def set(
         self, cwd: str | None, table: _Table, mode: Mode | None = None

@@ -187,10 +187,13 @@ sandbox_mode = "danger-full-access"
 """
 
 
-@pytest.mark.parametrize("changed", [{"effort": "low"}, {"serviceTier": "flex"}])
+@pytest.mark.parametrize(
+    "changed", [{"effort": "low"}, {"serviceTier": "flex"}, {"cwd": "other"}]
+)
 def test_a_change_of_one_setting_takes_no_other_one_from_files_that_were_edited(
     place: Workplace, changed: Message
 ) -> None:
+    (place.cwd / "other").mkdir()
     with ScriptedServer([says("one"), says("two")], check_prefix=False) as model:
         place.configure(model)
         config = place.home / "config.toml"
@@ -210,6 +213,25 @@ def test_a_change_of_one_setting_takes_no_other_one_from_files_that_were_edited(
     assert after["reasoningEffort"] == changed.get("effort")
     assert after["serviceTier"] == changed.get("serviceTier")
     assert model.requests[1].fields["model"] == before["model"]
+
+
+def test_a_thread_goes_on_in_another_folder_when_its_own_is_gone(
+    place: Workplace,
+) -> None:
+    gone = place.cwd / "gone"
+    gone.mkdir()
+    with ScriptedServer([says("one"), says("two")], check_prefix=False) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread(cwd=str(gone), sandbox="workspace-write")
+            server.turn(thread)
+            server.ended(thread)
+            gone.rmdir()
+            server.turn(thread, cwd=str(place.cwd))
+            assert server.ended(thread)["status"] == "completed"
+            after = server.ask("thread/resume", {"threadId": thread})
+    assert after["cwd"] == str(place.cwd)
+    assert after["sandbox"]["writableRoots"] == [str(place.cwd)]
 
 
 def test_a_setting_that_the_files_have_too_by_now_is_taken(place: Workplace) -> None:
