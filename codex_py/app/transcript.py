@@ -94,6 +94,9 @@ class _Transcript:
         match item:
             case {"type": "patch_applied", "diff": str(diff)}:
                 self._show(replace(self._applied_patch(), diff=diff))
+            case {"type": "task_complete", "error": {"message": str(message)}}:
+                id_ = self._past.next_id()
+                self._show(event_items.ErrorItem(id=id_, message=message, code="turn"))
             case {"type": "task_complete", "duration_ms": int(duration_ms)}:
                 id_ = self._past.next_id()
                 self._show(event_items.TurnTime(id=id_, duration_ms=duration_ms))

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from codex_py.errors import SessionError
+from codex_py.errors import QUOTA_CODES, SessionError, TurnAborted
 from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.protocol import event_items, events
 from codex_py.protocol.messages import EncodedItem, encode_json
@@ -320,6 +320,15 @@ def _unwritable(path: Path, reason: str) -> SessionError:
     return SessionError(f"the session file {path} cannot be written: {reason}")
 
 
+_ERROR_KINDS: Final = {
+    "context_length_exceeded": "context_window_exceeded",
+    "login_over": "unauthorized",
+    "server_overloaded": "server_overloaded",
+    **dict.fromkeys(QUOTA_CODES, "usage_limit_exceeded"),
+}
+"""What Codex 0.171 calls the errors that end a turn, by our codes. Every other one is `other`."""
+
+
 class RolloutEvents:
     """An event sink that writes events which were shown as `event_msg` lines. It writes no items.
 
@@ -356,12 +365,11 @@ class RolloutEvents:
                 started = {"turn_id": turn_id, "started_at": int(time.time())}
                 self._write({"type": "task_started", **started})
             case events.TurnCompleted():
-                facts: dict[str, Any] = {
-                    "turn_id": self._turn_id,
-                    "last_agent_message": self._last_message,
-                    "duration_ms": int((time.monotonic() - self._turn_began) * 1000),
-                }
-                self._write({"type": "task_complete", **facts})
+                self._write(self._turn_end())
+            case events.TurnFailed(error) if error.code != TurnAborted.code:
+                kind = _ERROR_KINDS.get(error.code, "other")
+                told = {"message": error.message, "codex_error_info": kind}
+                self._write({**self._turn_end(), "error": told})
             case events.ReviewStarted(name):
                 target = {"type": "custom", "instructions": name}
                 begun = {"target": target, "user_facing_hint": name}
@@ -372,3 +380,12 @@ class RolloutEvents:
                 self._write(token_count(total, last, context_window, plan))
             case _:
                 pass
+
+    def _turn_end(self) -> dict[str, Any]:
+        """The line about the end of the turn."""
+        return {
+            "type": "task_complete",
+            "turn_id": self._turn_id,
+            "last_agent_message": self._last_message,
+            "duration_ms": int((time.monotonic() - self._turn_began) * 1000),
+        }

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from codex_py.errors import SessionError
+from codex_py.protocol import events
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import token_count
-from codex_py.rollout.writer import RolloutWriter
+from codex_py.rollout.writer import RolloutEvents, RolloutWriter
 from tests.rollout.builders import (
     TIMESTAMP,
     assistant,
@@ -277,3 +279,27 @@ def test_a_disk_that_fills_up_is_reported_once_and_nothing_is_lost_when_it_has_r
         f"the session file {writer.path} cannot be written: {reason}; "
         "this session may not be resumable"
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("context_length_exceeded", "context_window_exceeded"),
+        ("login_over", "unauthorized"),
+        ("insufficient_quota", "usage_limit_exceeded"),
+        ("disconnected", "other"),
+        ("aborted", None),
+    ],
+)
+def test_the_end_of_a_failed_turn_has_its_error(code: str, kind: str | None) -> None:
+    """As in session files of Codex 0.171; an interrupted turn has an event of its own."""
+    written: list[Mapping[str, Any]] = []
+    sink = RolloutEvents(written.append)
+    sink(events.TurnStarted("turn"))
+    sink(events.TurnFailed(events.ErrorInfo("why", code)))
+    ends = [line for line in written if line["type"] == "task_complete"]
+    errors = [(line["turn_id"], line["error"]) for line in ends]
+    if kind is None:
+        assert errors == []
+    else:
+        assert errors == [("turn", {"message": "why", "codex_error_info": kind})]

@@ -252,7 +252,7 @@ def _reviewed(items: Iterable[EncodedItem]) -> str:
 
 
 def _error(ended: Mapping[str, Any]) -> Fields | None:
-    """The error of a turn that failed in Codex. Our own files have none."""
+    """The error of a turn that failed; None for another turn."""
     error = as_object(ended.get("error"))
     if not error:
         return None
@@ -269,11 +269,9 @@ def _status(found: Mapping[str, Mapping[str, Any]]) -> str:
     """The status of a turn that has ended. `found`: the events about it, by their types."""
     if "task_complete" in found:
         return "failed" if _error(found["task_complete"]) else "completed"
-    if "turn_aborted" in found:
+    if "turn_aborted" in found or "task_started" in found:
+        # Without a word about its end, the process ended in the middle of the turn.
         return "interrupted"
-    if "task_started" in found:
-        # We ended in the middle of the turn.
-        return "failed"
     # The file does not say where turns begin and end.
     return "completed"
 

@@ -356,10 +356,28 @@ def test_a_failed_turn_says_why_and_the_thread_goes_on(place: Workplace) -> None
             turns = server.ask(
                 "thread/read", {"threadId": thread, "includeTurns": True}
             )
-    assert [turn["status"] for turn in turns["thread"]["turns"]] == [
-        "failed",
-        "completed",
-    ]
+    failed, completed = turns["thread"]["turns"]
+    assert (failed["status"], completed["status"]) == ("failed", "completed")
+    assert failed["error"]["message"] == "no"
+
+
+def test_a_turn_in_which_the_server_was_killed_was_interrupted(
+    place: Workplace,
+) -> None:
+    pause = Pause()
+    with ScriptedServer([begins("one", pause)]) as model:
+        place.configure(model)
+        killed = AppServer(place.home, place.cwd).__enter__()
+        thread = killed.thread()
+        killed.turn(thread)
+        assert pause.reached.wait(60)
+        killed.program.kill()
+        assert killed.leave() == -9
+        pause.until.set()
+        with AppServer(place.home, place.cwd) as server:
+            asked = {"threadId": thread, "includeTurns": True}
+            (turn,) = server.ask("thread/read", asked)["thread"]["turns"]
+    assert (turn["status"], turn["error"]) == ("interrupted", None)
 
 
 @pytest.mark.parametrize(
