@@ -12,9 +12,9 @@ from codex_py.app.json_rpc import JsonRpc, RpcError
 from codex_py.command_line.arguments import Arguments
 from codex_py.config.config import Config, load_config
 from codex_py.frontends.app_server.methods import MethodGroup
-from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.params import read_params
 from codex_py.frontends.app_server.server import Server
+from codex_py.frontends.app_server.threads.open_threads import OpenThreads
 from tests.support.program import environment
 
 

@@ -8,10 +8,10 @@ group of its subject. A new group is a module with a subclass of `MethodGroup`, 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from codex_py.frontends.app_server.items import Fields
-from codex_py.frontends.app_server.open_threads import OpenThreads
 from codex_py.frontends.app_server.params import Params
 from codex_py.frontends.app_server.server import Server
+from codex_py.frontends.app_server.threads.open_threads import OpenThreads
+from codex_py.frontends.app_server.turn_items.items import Fields
 from codex_py.protocol.frozen import frozen
 
 _GroupT = TypeVar("_GroupT", bound="MethodGroup")

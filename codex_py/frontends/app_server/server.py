@@ -13,7 +13,7 @@ from codex_py.command_line.configuration import config_sources, folder_config
 from codex_py.command_line.serving import served_options
 from codex_py.config.config import Config, load_config
 from codex_py.config.paths import codex_home
-from codex_py.frontends.app_server.items import Fields
+from codex_py.frontends.app_server.turn_items.items import Fields
 
 
 class Server:

@@ -1,11 +1,11 @@
 """The server as a client sees it. Shapes and words are those of `codex app-server` 0.171, where they are the same.
 
-Tests `frontends/app_server/account.py`,
-`frontends/app_server/app_server_command.py`, `frontends/app_server/history.py`,
-`frontends/app_server/questions.py`, `frontends/app_server/methods.py`, `frontends/app_server/open_threads.py`,
-`frontends/app_server/server.py`, `frontends/app_server/thread.py`,
-`frontends/app_server/thread_answers.py`, `frontends/app_server/threads.py` and
-`frontends/app_server/turns.py`.
+Tests `frontends/app_server/account/account_methods.py`,
+`frontends/app_server/app_server_command.py`, `frontends/app_server/threads/history.py`,
+`frontends/app_server/threads/questions.py`, `frontends/app_server/methods.py`,
+`frontends/app_server/threads/open_threads.py`, `frontends/app_server/server.py`,
+`frontends/app_server/threads/thread.py`, `frontends/app_server/threads/thread_answers.py`,
+`frontends/app_server/threads/threads.py` and `frontends/app_server/threads/turns.py`.
 
 Also tests `command_line/serving.py`.
 """
