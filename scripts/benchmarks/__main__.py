@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from scripts.benchmarks import patches, resume, samples
@@ -14,6 +14,7 @@ from scripts.benchmarks.agent import Agent
 from scripts.benchmarks.app_server import app_server
 from scripts.benchmarks.batch import batch
 from scripts.benchmarks.figures import HEADING, rows
+from scripts.benchmarks.half_core import half_core
 from scripts.benchmarks.hops import hops, print_functions, print_modules
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
@@ -69,8 +70,12 @@ _BY_NAME_ONLY = {"resume-large"}
 
 def main() -> None:
     arguments = _parser().parse_args()
-    with _program(arguments.program, editable=arguments.editable) as program:
-        agents = [Agent("codex-py", program)]
+    limited = half_core() if arguments.half_core else nullcontext()
+    with (
+        limited as group,
+        _program(arguments.program, editable=arguments.editable) as program,
+    ):
+        agents = [Agent("codex-py", program, group)]
         if arguments.functions:
             print_functions(agents[0])
             return
@@ -78,7 +83,7 @@ def main() -> None:
             print_modules(agents[0])
             return
         if arguments.peer is not None:
-            agents.append(Agent("peer", arguments.peer.resolve()))
+            agents.append(Agent("peer", arguments.peer.resolve(), group))
         with BenchmarkServer() as server:
             print(HEADING)
             for name in arguments.benchmarks or [
@@ -162,6 +167,11 @@ def _parser() -> argparse.ArgumentParser:
         "--editable",
         action="store_true",
         help="measure .venv instead of an installation",
+    )
+    parser.add_argument(
+        "--half-core",
+        action="store_true",
+        help="give the programs half of a processor; needs root, on Linux",
     )
     parser.add_argument(
         "--functions",

@@ -20,6 +20,15 @@ class Agent:
 
     name: str
     program: Path
+    group: Path | None = None
+    """The file through which its processes join a group; see `half_core`."""
+
+    @property
+    def command(self) -> list[str]:
+        if self.group is None:
+            return [str(self.program)]
+        join = 'echo 0 >"$0" && exec "$@"'
+        return ["/bin/sh", "-c", join, str(self.group), str(self.program)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +122,7 @@ class Place:
     def start(self, agent: Agent, *words: str) -> Running:
         """`AGENT words…`"""
         return Running(
-            [str(agent.program), *words],
+            [*agent.command, *words],
             cwd=self.repository,
             environment=self.environment(),
             errors=self.home.with_name("errors"),

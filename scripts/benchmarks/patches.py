@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -35,7 +36,37 @@ def patch(_server: BenchmarkServer, agent: Agent) -> Sample:
         os.sync()
         ended = place.start(agent, "apply", str(file)).wait()
         sample[name], sample[f"{name}, CPU"] = ended.wall_s * _MS, ended.cpu_s * _MS
+    sample["patch, library"] = sample["patch, diff"]
+    if agent.name != "git":
+        sample["patch, library"] = _library_ms(change, agent)
     return sample
+
+
+_LIBRARY = """
+import sys, time
+from pathlib import Path
+from codex_py.patch.unified.plan import plan_unified
+change = Path(sys.argv[1]).read_bytes()
+began = time.monotonic()
+plan_unified(change, Path.cwd()).commit()
+print((time.monotonic() - began) * 1000)
+"""
+
+
+def _library_ms(change: Path, agent: Agent) -> float:
+    """The time for the change in a process that has the engine loaded, in ms."""
+    place = _place(change)
+    shutil.copytree(change / "tree", place.repository)
+    os.sync()
+    printed = subprocess.run(
+        [agent.program.with_name("python"), "-c", _LIBRARY, change / "diff"],
+        cwd=place.repository,
+        env=place.environment(),
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    return float(printed.stdout)
 
 
 def worst(_server: BenchmarkServer, agent: Agent) -> Sample:
