@@ -274,6 +274,49 @@ def test_a_system_without_forks_starts_no_server(
     guardian.close()
 
 
+_STATE = """
+import asyncio, json, logging, os, random, ssl, tempfile, threading, uuid
+from codex_py.cli import fork_server
+from codex_py.protocol.ids import new_call_id
+
+def state():
+    with threading.Lock(), logging._lock:
+        asyncio.run(asyncio.sleep(0))
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+    return {
+        "pid": os.getpid(),
+        "random": random.random(),
+        "openssl": ssl.RAND_bytes(16).hex(),
+        "name": next(tempfile._get_candidate_names()),
+        "uuid": uuid.uuid4().hex,
+        "call": new_call_id(),
+        "main": threading.current_thread() is threading.main_thread(),
+    }
+
+state()
+for _ in range(3):
+    if fork_server._fork_sibling() == 0:
+        print(json.dumps(state()), flush=True)
+        os._exit(0)
+"""
+
+
+def test_forks_differ_in_all_that_is_random_and_can_use_threads_and_locks() -> None:
+    """Also OpenSSL, which makes the keys of connections."""
+    done = subprocess.run(
+        [sys.executable, "-c", _STATE], capture_output=True, check=True, timeout=60
+    )
+    states = [json.loads(line) for line in done.stdout.splitlines()]
+    for each in states:
+        os.waitpid(each["pid"], 0)
+    assert len(states) == 3
+    assert all(each["main"] for each in states)
+    for name in ("pid", "random", "openssl", "name", "uuid", "call"):
+        assert len({each[name] for each in states}) == 3, name
+
+
 _PARENT = """
 import asyncio, os, sys, time
 from pathlib import Path
