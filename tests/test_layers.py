@@ -53,7 +53,7 @@ LOADED_BY_NAME = {
     # The parts of a library, between which other tasks run.
     ("mcp.sdk", "import_module"),
 }
-MAX_LATE_IMPORTS = 64
+MAX_LATE_IMPORTS = 65
 
 
 def modules() -> Mapping[str, Path]:

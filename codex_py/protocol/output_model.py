@@ -1,55 +1,108 @@
-"""Makes a JSON Schema for a final answer from a pydantic model.
+"""Makes a JSON Schema for a final answer from a type.
 
-LIGHT: a caller with a model has already imported pydantic.
+LIGHT: a caller with a pydantic model has already imported pydantic.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from codex_py.protocol.bugs import text_of
 from codex_py.protocol.calls import shortened
 
 _MAX_REASON_CHARACTERS = 300
-
-
-class PydanticModel(Protocol):
-    """The methods of a `pydantic.BaseModel` class that are used here."""
-
-    @classmethod
-    def model_json_schema(cls) -> dict[str, Any]: ...
-    @classmethod
-    def model_validate_json(cls, json_data: str) -> Self: ...
+_FIELD = "response"
+"""The field with an answer that is no JSON object, which strict mode demands."""
 
 
 class ModelSchema(dict[str, Any]):
-    """The JSON Schema of a model in the form that OpenAI's strict mode demands: every property is
-    required, and no others are allowed."""
+    """The JSON Schema of a type in the form that OpenAI's strict mode demands: it describes an
+    object, every property is required, and no others are allowed."""
 
-    def __init__(self, model: object) -> None:
-        """Make the schema. Raises a `TypeError` if `model` is not a pydantic model."""
-        if not _is_model(model):
-            raise TypeError(f"`output_type` must be a pydantic model, not {model!r}")
-        super().__init__(_strict(model.model_json_schema()))
-        self._model = model
+    def __init__(self, given: object) -> None:
+        """Make the schema.
+
+        Args:
+            given: a pydantic model, or any other type of which pydantic can make a schema.
+
+        Raises:
+            TypeError: it can make none.
+        """
+        self._reader = _reader_of(given)
+        super().__init__(_strict(_without_root_reference(self._reader.schema)))
+
+    def parsed(self, text: str) -> Any:
+        """Return an answer as a value of the type.
+
+        Raises what pydantic and the validators raise if it does not fit.
+        """
+        return self._reader.parsed(text)
 
     def violation(self, text: str) -> str | None:
-        """Say in a sentence how an answer violates the model; None if it does not.
+        """Say in a sentence how an answer violates the type; None if it does not.
 
         A validator that fails on the answer refuses it too: pydantic passes on exceptions other
         than `ValueError` and `AssertionError`.
         """
         try:
-            self._model.model_validate_json(text)
+            self._reader.parsed(text)
         except Exception as error:  # noqa: BLE001 - the validators are the caller's
-            name = cast("type", self._model).__name__
             reason = shortened(_reasons(error), _MAX_REASON_CHARACTERS)
-            return f"the final answer does not satisfy {name}: {reason}"
+            return f"the final answer does not satisfy {self._reader.name}: {reason}"
         return None
 
 
+class _Reader(NamedTuple):
+    """A type, as pydantic handles it."""
+
+    name: str
+    schema: dict[str, Any]
+    parsed: Callable[[str], Any]
+
+
+def _reader_of(given: object) -> _Reader:
+    if _is_model(given):
+        return _Reader(
+            given.__name__,
+            cast("Any", given).model_json_schema(),
+            cast("Any", given).model_validate_json,
+        )
+    if isinstance(given, str | dict):
+        # pydantic would evaluate a text, and take a dict for a schema of its own.
+        raise TypeError(f"`output_type` must be a type, not {given!r}")
+    import pydantic  # 60 ms
+
+    name = given.__name__ if isinstance(given, type) else str(given)
+    try:
+        adapter: Any = pydantic.TypeAdapter(cast("Any", given))
+        schema: dict[str, Any] = adapter.json_schema()
+        if _without_root_reference(schema).get("type") == "object":
+            return _Reader(name, schema, adapter.validate_json)
+        fields: dict[str, Any] = {_FIELD: (given, ...)}
+        wrapper = pydantic.create_model("Answer", **fields)
+    except (pydantic.PydanticUserError, NameError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TypeError(
+            f"`output_type` must be a type that pydantic knows, not {given!r}: {reason}"
+        ) from error
+
+    def unwrapped(text: str) -> Any:
+        return getattr(wrapper.model_validate_json(text), _FIELD)
+
+    return _Reader(name, wrapper.model_json_schema(), unwrapped)
+
+
+def _without_root_reference(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put the definition that a schema refers to in its place, as that of a recursive model."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str):
+        return schema
+    definitions = schema.get("$defs", {})
+    own = definitions.get(reference.removeprefix("#/$defs/"), {})
+    return {**own, "$defs": definitions}
+
+
 def answer_schema(given: Any) -> Any:
-    """Return the JSON Schema of a pydantic model; any other value is a schema already, and returned
-    unchanged."""
+    """Return the JSON Schema of a class; any other value is a schema already, and returned unchanged."""
     if isinstance(given, type):
         return ModelSchema(given)
     return given
@@ -68,8 +121,8 @@ def _reason(detail: dict[str, Any]) -> str:
     return f"at {place or '$'}: {detail['msg']}"
 
 
-def _is_model(model: object) -> TypeGuard[type[PydanticModel]]:
-    return isinstance(model, type) and hasattr(model, "model_validate_json")
+def _is_model(given: object) -> TypeGuard[type]:
+    return isinstance(given, type) and hasattr(given, "model_validate_json")
 
 
 def _strict(schema: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from copy import copy
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
 import httpx
 
@@ -24,10 +24,14 @@ from codex_py.errors import ConfigError, TurnAborted, UsageError
 from codex_py.images.kinds import file_problem
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.extension import Feature
-from codex_py.protocol.output_model import ModelSchema, PydanticModel
+from codex_py.protocol.output_model import ModelSchema
 from codex_py.tools.python.function import tool
 
-_ModelT = TypeVar("_ModelT", bound=PydanticModel)
+if TYPE_CHECKING:
+    # It is in `typing` from Python 3.15 on. Only type checkers need it.
+    from typing_extensions import TypeForm
+
+_AnswerT = TypeVar("_AnswerT")
 
 
 class Agent(Generic[OutputT]):
@@ -74,7 +78,7 @@ class Agent(Generic[OutputT]):
             cwd: the folder to work in.
             instructions: text for the model besides the base prompt.
             tools: Python functions that the model may call, see `tool`.
-            output_type: the pydantic model of every answer; see `run`.
+            output_type: the type of every answer; see `run`.
             approve: a function, plain or async, that decides on calls that need an approval. It
                 takes an `ApprovalRequest` and returns True or False, a `ReviewDecision` or a
                 `Review`. A plain one is called in a separate thread. None: such calls are refused,
@@ -92,7 +96,7 @@ class Agent(Generic[OutputT]):
         Raises:
             ConfigError: the folder `cwd` does not exist, or a setting is unknown or wrong.
             TypeError: an argument is of another type, a function cannot be a tool, `approve` takes
-                other arguments, or `output_type` is not a pydantic model.
+                other arguments, or pydantic does not know the `output_type`.
         """
         if isinstance(extensions, Iterator):
             extensions = tuple(cast("Iterator[Feature]", extensions))
@@ -112,8 +116,7 @@ class Agent(Generic[OutputT]):
                 "resume": resume,
             }
         )
-        if output_type is not None:
-            ModelSchema(output_type)
+        answer_type = None if output_type is None else ModelSchema(output_type)
         if not Path(cwd).is_dir():
             raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
         name = model if isinstance(model, str) else None
@@ -147,7 +150,7 @@ class Agent(Generic[OutputT]):
         if transport is not None:
             self._model = type(transport).__name__
         self._cwd = setup.cwd
-        self._output_type = output_type
+        self._answer_type = answer_type
         self._begin(AgentSession(setup, options))
 
     def _begin(self, conversation: AgentSession) -> None:
@@ -196,8 +199,8 @@ class Agent(Generic[OutputT]):
         prompt: str,
         *,
         images: Sequence[Path | str] = (),
-        output_type: type[_ModelT],
-    ) -> Result[_ModelT]: ...
+        output_type: "TypeForm[_AnswerT]",
+    ) -> Result[_AnswerT]: ...
     async def run(
         self,
         prompt: str,
@@ -221,8 +224,10 @@ class Agent(Generic[OutputT]):
 
         Args:
             images: files; paths are relative to the folder of the agent.
-            output_type: a pydantic model. The provider gets its JSON Schema; an answer that the
-                model refuses is sent back once, and `Result.output` is an instance.
+            output_type: a pydantic model, or any other type that pydantic knows: `list[int]`, a
+                dataclass, a TypedDict, a `Literal`, a union. The provider gets its JSON Schema; an
+                answer that does not fit is sent back once, and `Result.output` is a value of the
+                type.
 
         Raises:
             CodexError: the turn failed, or the conversation cannot be opened; the classes are in
@@ -246,8 +251,8 @@ class Agent(Generic[OutputT]):
         prompt: str,
         *,
         images: Sequence[Path | str] = (),
-        output_type: type[_ModelT],
-    ) -> Result[_ModelT]: ...
+        output_type: "TypeForm[_AnswerT]",
+    ) -> Result[_AnswerT]: ...
     def run_sync(
         self,
         prompt: str,
@@ -295,8 +300,8 @@ class Agent(Generic[OutputT]):
         prompt: str,
         *,
         images: Sequence[Path | str] = (),
-        output_type: type[_ModelT],
-    ) -> EventStream[_ModelT]: ...
+        output_type: "TypeForm[_AnswerT]",
+    ) -> EventStream[_AnswerT]: ...
     def stream(
         self,
         prompt: str,
@@ -391,13 +396,12 @@ class Agent(Generic[OutputT]):
         tell: Callable[[Any], None],
     ) -> Result[Any]:
         """Run one turn; see `run`. `tell` gets its events."""
-        if output_type is None:
-            output_type = self._output_type
-        else:
+        answer_type = self._answer_type
+        if output_type is not None:
             # This raises a `TypeError` before anything is sent.
-            ModelSchema(output_type)
+            answer_type = ModelSchema(output_type)
         return await self._conversation.run(
-            prompt, self._files(images), output_type, tell
+            prompt, self._files(images), answer_type, tell
         )
 
     def _files(self, images: Sequence[Path | str]) -> list[Path]:

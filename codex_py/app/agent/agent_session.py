@@ -190,7 +190,7 @@ class AgentSession:
         self,
         prompt: str,
         images: Sequence[Path],
-        output_type: Any,
+        output_type: ModelSchema | None,
         tell: Tell,
     ) -> Result[Any]:
         """See `Agent.run`."""
@@ -332,7 +332,7 @@ def _result(
     done: TurnResult,
     seen: Sequence[Event],
     tokens_before: Usage,
-    output_type: Any,
+    output_type: ModelSchema | None,
 ) -> Result[Any]:
     """Return the result of a turn.
 
@@ -362,7 +362,7 @@ def _result(
     )
 
 
-def _typed_output(text: str, output_type: Any) -> Any:
+def _typed_output(text: str, output_type: ModelSchema | None) -> Any:
     """Return the answer as the type of `Agent.run`; the text itself if that is None.
 
     Raises a `CodexError` if the answer does not fit: an extension may have ended the turn with an
@@ -370,10 +370,10 @@ def _typed_output(text: str, output_type: Any) -> Any:
     """
     if output_type is None:
         return text
-    wrong = ModelSchema(output_type).violation(text)
+    wrong = output_type.violation(text)
     if wrong is not None:
         raise CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
-    return output_type.model_validate_json(text)
+    return output_type.parsed(text)
 
 
 def _is_context(item: EncodedItem) -> bool:

@@ -74,7 +74,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"resume": True}, "`resume` is the id or the name of a conversation"),
     ({"resume": uuid.UUID(int=5)}, "`resume` is the id or the name of a conversation"),
     ({"approve": 5}, "`approve` must be a function of one argument"),
-    ({"output_type": 5}, "`output_type` must be a pydantic model"),
+    ({"output_type": 5}, "`output_type` must be a type that pydantic knows"),
     ({"tools": [5]}, "5"),
 ]
 
