@@ -26,7 +26,15 @@ from codex_py.app.session import TurnResult, log_warnings, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, ConfigError, ExitCode
-from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
+from codex_py.protocol.event_items import AgentMessage
+from codex_py.protocol.events import (
+    Event,
+    ItemCompleted,
+    MessageDelta,
+    Reconnecting,
+    TurnCompleted,
+    TurnFailed,
+)
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.output_model import ModelSchema
@@ -198,8 +206,16 @@ class AgentSession:
         run = _Run()
         self._run = run
         seen: list[Event] = []
+        unfinished: list[str] = []
 
         def listen(event: Event) -> None:
+            match event:
+                case MessageDelta(delta):
+                    unfinished.append(delta)
+                case ItemCompleted(AgentMessage()) | Reconnecting():
+                    unfinished.clear()
+                case _:
+                    pass
             # Events without a type only show progress.
             if event.type is not None:
                 seen.append(event)
@@ -222,7 +238,8 @@ class AgentSession:
             run.is_over = True
             self._run = None
             self._listener = None
-        result = _result(done, seen, tokens_before, output_type)
+        last_message = "".join(unfinished) or done.last_message or ""
+        result = _result(done, last_message, seen, tokens_before, output_type)
         if result.error is not None:
             result.error.result = result
             raise result.error
@@ -330,6 +347,7 @@ class AgentSession:
 
 def _result(
     done: TurnResult,
+    text: str,
     seen: Sequence[Event],
     tokens_before: Usage,
     output_type: ModelSchema | None,
@@ -337,10 +355,10 @@ def _result(
     """Return the result of a turn.
 
     Args:
+        text: the last message of the model, which an interruption may have cut off.
         seen: the events of the turn, without those that only show progress. One is its end.
         tokens_before: the tokens that the session had used before the turn.
     """
-    text = done.last_message or ""
     error = done.error
     output: Any = None
     if error is None:

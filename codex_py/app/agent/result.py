@@ -30,7 +30,8 @@ class Result(Generic[OutputT]):
     """
 
     text: str
-    """The last message of the model; empty without a message."""
+    """The last message of the model; empty without a message. If the turn was interrupted in the
+    middle of it, the part that had come."""
     output: OutputT
     """The answer as the `output_type`, or as text if no type was given. None if the turn failed."""
     usage: Usage

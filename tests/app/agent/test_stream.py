@@ -30,7 +30,7 @@ from codex_py.protocol.events import (
     TurnCompleted,
     TurnStarted,
 )
-from codex_py.testing import FakeModel, call
+from codex_py.testing import FakeModel, Pause, call, ev_created, ev_message
 
 Place: TypeAlias = Callable[[Event], bool]
 
@@ -388,3 +388,24 @@ def test_ctrl_c_in_the_loop_leaves_a_result() -> None:
     )
     aborted = "TurnAborted('the turn was interrupted')\n"
     assert (done.stdout, done.stderr) == (aborted * 3, "")
+
+
+def test_a_turn_that_is_left_has_the_text_that_had_come() -> None:
+    pause = Pause()
+    begun = [ev_created(), *ev_message("one two three", pieces=3)[:3], pause]
+
+    async def main() -> None:
+        agent = Agent(FakeModel(begun))
+        text = ""
+        async with agent, agent.stream("go") as stream:
+            async for event in stream:
+                if isinstance(event, MessageDelta):
+                    text += event.delta
+                    break
+        pause.until.set()
+        assert isinstance(stream.result.error, TurnAborted)
+        assert text
+        assert stream.result.text.startswith(text)
+        assert "one two three".startswith(stream.result.text)
+
+    asyncio.run(main())
