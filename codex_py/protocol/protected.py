@@ -47,6 +47,15 @@ They are logins, and the files and locks of `undo`: a command that held such a l
 `undo` from keeping files.
 """
 
+HOME_LOGIN_PREFIXES: Final = (
+    "auth.json",
+    ".auth.json",
+    ".credentials.json",
+    ".part-",
+)
+"""The beginnings of names in `$CODEX_HOME` that belong to logins: the files, their locks, and parts of
+their next contents."""
+
 HOME_RECORDS: Final = (
     "sessions",
     "archived_sessions",

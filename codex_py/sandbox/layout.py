@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Final
 
 from codex_py.filesystem.denials import NOTHING, DeniedPaths
 from codex_py.filesystem.git import common_folder, git_folder
@@ -15,6 +14,7 @@ from codex_py.filesystem.reading import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.protected import (
+    HOME_LOGIN_PREFIXES,
     HOME_RECORDS,
     HOME_SECRETS,
     HOME_SETTINGS,
@@ -23,8 +23,6 @@ from codex_py.protocol.protected import (
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/usr")
-_OF_LOGINS: Final = ("auth.json", ".auth.json", ".credentials.json", ".part-")
-"""The beginnings of names in `$CODEX_HOME` that belong to logins."""
 
 
 @frozen
@@ -185,7 +183,9 @@ def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
 def _of_logins(home: Path) -> list[Path]:
     """The entries of `$CODEX_HOME` that belong to logins: also locks, and parts of the next login."""
     try:
-        return [path for path in home.iterdir() if path.name.startswith(_OF_LOGINS)]
+        return [
+            path for path in home.iterdir() if path.name.startswith(HOME_LOGIN_PREFIXES)
+        ]
     except OSError:
         return []
 
@@ -206,7 +206,7 @@ def with_covered_home(view: Layout, home: Path) -> Layout:
     shown = (
         path
         for path in sorted(home.iterdir())
-        if path not in view.hidden and not path.name.startswith(_OF_LOGINS)
+        if path not in view.hidden and not path.name.startswith(HOME_LOGIN_PREFIXES)
     )
     return replace(
         view,
