@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _UUID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
@@ -48,7 +48,8 @@ def is_thread_id(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
-def utc_timestamp() -> str:
-    """Return the current time in the form `2026-11-20T17:52:59.450Z`."""
-    time_text = datetime.now(UTC).isoformat(timespec="milliseconds")
+def utc_timestamp(later_ms: int = 0) -> str:
+    """Return the current time, or a later one, in the form `2026-11-20T17:52:59.450Z`."""
+    moment = datetime.now(UTC) + timedelta(milliseconds=later_ms)
+    time_text = moment.isoformat(timespec="milliseconds")
     return time_text.removesuffix("+00:00") + "Z"

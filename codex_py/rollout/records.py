@@ -208,19 +208,21 @@ def line(
     kind: str,
     payload: bytes | Mapping[str, Any],
     place: HistoryPlace | None = None,
+    later_ms: int = 0,
 ) -> bytes:
     """Encode one line, with its newline.
 
     Args:
         payload: JSON as bytes, or an object to encode.
         place: the item's place in the history. Codex ignores this field.
+        later_ms: the time of the line is so much later than now.
     """
     if not isinstance(payload, bytes):
         payload = encode_json(payload)
     where = b""
     if place is not None:
         where = b'"place":[%d,%d,%d,%d],' % place
-    fields = (utc_timestamp().encode(), where, kind.encode(), payload)
+    fields = (utc_timestamp(later_ms).encode(), where, kind.encode(), payload)
     return b'{"timestamp":"%b",%b"type":"%b","payload":%b}\n' % fields
 
 

@@ -275,9 +275,8 @@ class RolloutWriter:
     ) -> bytes:
         """Encode a line that differs from the one before: readers take equal lines for damage."""
         data = line(kind, payload, place)
-        while data == self._last_line:
-            # The timestamp changes each millisecond.
-            data = line(kind, payload, place)
+        if data == self._last_line:
+            data = line(kind, payload, place, later_ms=1)
         self._last_line = data
         return data
 

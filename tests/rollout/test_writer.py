@@ -148,6 +148,19 @@ def test_items_that_are_equal_are_not_taken_for_damage(tmp_path: Path) -> None:
     assert read_session(writer.path).items == items * 2
 
 
+def test_equal_items_differ_in_a_program_whose_clock_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(later_ms: int = 0) -> str:
+        return f"2026-11-20T17:52:59.{later_ms:03}Z"
+
+    monkeypatch.setattr("codex_py.rollout.records.utc_timestamp", stopped)
+    with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
+        for _ in range(5):
+            writer.response_item(user("go on"))
+    assert read_session(writer.path).items == [user("go on")] * 5
+
+
 def test_a_resumed_session_goes_on_in_the_same_file(tmp_path: Path) -> None:
     with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
         writer.response_item(user("first"))
