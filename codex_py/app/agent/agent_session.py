@@ -238,7 +238,9 @@ class AgentSession:
             run.is_over = True
             self._run = None
             self._listener = None
-        last_message = "".join(unfinished) or done.last_message or ""
+        last_message = done.last_message or ""
+        if done.error is not None and unfinished:
+            last_message = "".join(unfinished)
         result = _result(done, last_message, seen, tokens_before, output_type)
         if result.error is not None:
             result.error.result = result
