@@ -22,6 +22,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -36,9 +37,11 @@ from codex_py.app.features import (
 )
 from codex_py.app.features.agents import feature as agents
 from codex_py.command_line import exec_program, parsing, worktrees
+from codex_py.errors import UsageError
 from codex_py.frontends.exec import command, exec_run, json_lines
 from codex_py.model.responses import decoder, wire
 from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.system_calls import numbers_on
 from codex_py.tools.patch import apply_patch
 
 LOADED: Final = (
@@ -59,7 +62,6 @@ LOADED: Final = (
     worktrees,
 )
 """The modules that most runs load late. What they import is loaded with them."""
-_CLONE: Final = {"x86_64": 56, "aarch64": 220}
 _CLONE_PARENT: Final = 0x8000
 _MAX_DESCRIPTOR: Final = 1 << 20
 
@@ -69,7 +71,14 @@ def serve_forks(_words: Sequence[str], environment: Mapping[str, str]) -> int:
 
     Args:
         environment: the variables of all runs.
+
+    Raises:
+        UsageError: a user has started it, without a socket.
     """
+    if not stat.S_ISSOCK(os.fstat(0).st_mode):
+        raise UsageError(
+            "--fork-server is for `codex-py batch`, which starts it by itself"
+        )
     channel = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, 0)
@@ -90,7 +99,7 @@ def serve_forks(_words: Sequence[str], environment: Mapping[str, str]) -> int:
 def _fork_sibling() -> int:
     """Fork a child of the parent of this process. Returns its id; 0 in the child, -1 if it failed."""
     system_call = ctypes.PyDLL(None).syscall
-    number = _CLONE[os.uname().machine]
+    number = numbers_on(os.uname().machine)["clone"]
     ctypes.pythonapi.PyOS_BeforeFork()
     pid = system_call(number, _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
     if pid == 0:

@@ -74,6 +74,8 @@ class ForkServer:
     ) -> Child | None:
         """Start `codex-py ARGS`. Returns None if it was not started; then start it anew.
 
+        This blocks for some ms, and for 5 s if the process does not answer, which is given up then.
+
         The run leads a session and a process group, and it ends with the thread that has made this
         server.
 

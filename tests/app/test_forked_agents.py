@@ -369,3 +369,20 @@ def is_running(process: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("stdin", [b"", None])
+def test_a_user_who_starts_the_process_that_forks_is_told(
+    place: Workplace, stdin: bytes | None
+) -> None:
+    done = subprocess.run(
+        FORK_SERVER,
+        input=stdin,
+        env=environment(place.home),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"Error: --fork-server is for `codex-py batch`")
+    assert done.stderr.count(b"\n") == 1
