@@ -26,8 +26,8 @@ _LEVELS: Final = ("error", "error", "warning", "note")
 """The levels of SARIF, by priority."""
 _MEANINGS: Final = (
     "Stops everything",
-    "Should be mended before it is merged",
-    "Should be mended some day",
+    "Should be fixed before it is merged",
+    "Should be fixed some day",
     "Minor",
 )
 
