@@ -12,6 +12,9 @@ import pyte
 from PIL import Image, ImageDraw, ImageFont
 from pyte.screens import Char
 
+from scripts.animated_svg import animated_svg
+from scripts.demo_movie import DESCRIPTION, recorded_movie
+from scripts.screen_colors import GROUNDS, LOOKS, Look, ground_of
 from scripts.session_screens import session_screens
 from tests.frontends.tui.situations import SITUATIONS, THEMES, WIDTHS
 
@@ -25,17 +28,6 @@ _README_COLUMNS = 90
 _NOT_IN_MONO = set("⠋⠙⠸⠴⠦⠇")
 """They are in DejaVu Sans."""
 _SIZE, _ROW, _COLUMN, _EDGE = 15, 20, 9, 10
-_GROUND = {"dark": ("#111317", "#d7dae0"), "light": ("#ffffff", "#24292f")}
-_NAMED = {
-    "black": "#3b4048",
-    "red": "#e06c75",
-    "green": "#7fbf6b",
-    "brown": "#d9b25f",
-    "blue": "#5b9fe3",
-    "magenta": "#c678dd",
-    "cyan": "#56b6c2",
-    "white": "#c8ccd4",
-}
 
 
 def main() -> None:
@@ -48,8 +40,18 @@ def main() -> None:
     parser.add_argument(
         "--readme", action="store_true", help="the pictures of the README: docs"
     )
+    parser.add_argument(
+        "--animated", action="store_true", help="the moving picture of the README: docs"
+    )
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.animated:
+        for look in LOOKS:
+            frames, end_s = recorded_movie(look)
+            picture = animated_svg(frames, end_s, look, DESCRIPTION)
+            path = arguments.folder / f"demo-{look}.svg"
+            path.write_text(picture, encoding="utf-8")
+        return
     if arguments.readme:
         for stage, screen in session_screens(_README_COLUMNS, alone=True):
             if name := _README.get(stage):
@@ -64,13 +66,14 @@ def main() -> None:
                 _beside(pictures[stage]).save(arguments.folder / f"{stage}-{width}.png")
         return
     for name in arguments.names or SITUATIONS:
-        for look, theme in THEMES.items():
+        for theme_name, theme in THEMES.items():
+            look: Look = "light" if theme_name == "light" else "dark"
             for width in WIDTHS:
                 picture = _picture(SITUATIONS[name](width, theme), width, look)
-                picture.save(arguments.folder / f"{name}-{look}-{width}.png")
+                picture.save(arguments.folder / f"{name}-{theme_name}-{width}.png")
 
 
-def _picture(text: str, width: int, look: str) -> Image.Image:
+def _picture(text: str, width: int, look: Look) -> Image.Image:
     # Long lines are wrapped by the terminal.
     screen = pyte.Screen(width, 400)
     pyte.Stream(screen).feed(text.replace("\n", "\r\n"))
@@ -87,12 +90,11 @@ def _beside(pictures: Sequence[Image.Image]) -> Image.Image:
     return whole
 
 
-def _drawn(screen: pyte.Screen, look: str) -> Image.Image:
+def _drawn(screen: pyte.Screen, look: Look) -> Image.Image:
     rows = [y for y, row in enumerate(screen.display) if row.strip()]
     height = rows[-1] + 1 if rows else 1
-    ground = _GROUND.get(look, _GROUND["dark"])
     size = screen.columns * _COLUMN + 2 * _EDGE, height * _ROW + 2 * _EDGE
-    image = Image.new("RGB", size, ground[0])
+    image = Image.new("RGB", size, GROUNDS[look].paper)
     draw = ImageDraw.Draw(image)
     fonts = [
         _font(f"Mono{suffix}") for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")
@@ -100,7 +102,7 @@ def _drawn(screen: pyte.Screen, look: str) -> Image.Image:
     fonts.append(_font(""))
     for y in range(height):
         for x in range(screen.columns):
-            _draw_cell(draw, screen.buffer[y][x], (x, y), ground, fonts)
+            _draw_cell(draw, screen.buffer[y][x], (x, y), look, fonts)
     return image
 
 
@@ -108,14 +110,12 @@ def _draw_cell(
     draw: ImageDraw.ImageDraw,
     cell: Char,
     place: tuple[int, int],
-    ground: tuple[str, str],
+    look: Look,
     fonts: Sequence[ImageFont.FreeTypeFont],
 ) -> None:
-    paper, ink = _color(cell.bg, ground[0]), _color(cell.fg, ground[1])
-    if cell.reverse:
-        paper, ink = ink, paper
+    paper, ink = ground_of(cell, look)
     left, top = _EDGE + place[0] * _COLUMN, _EDGE + place[1] * _ROW
-    if paper != ground[0]:
+    if paper != GROUNDS[look].paper:
         draw.rectangle((left, top, left + _COLUMN - 1, top + _ROW - 1), paper)
     font = fonts[4 if cell.data in _NOT_IN_MONO else cell.bold + 2 * cell.italics]
     if cell.data != " ":
@@ -123,14 +123,6 @@ def _draw_cell(
     for line, y in ((cell.underscore, 17), (cell.strikethrough, 10)):
         if line:
             draw.line((left, top + y, left + _COLUMN - 1, top + y), ink)
-
-
-def _color(name: str, default: str) -> str:
-    if name == "default":
-        return default
-    return _NAMED.get(
-        name.removeprefix("bright"), f"#{name}" if len(name) == 6 else default
-    )
 
 
 def _font(suffix: str) -> ImageFont.FreeTypeFont:
