@@ -33,6 +33,9 @@ _HAPPY_EYEBALLS_S = 0.25
 
 LOCATION = "location"
 """The response extension that contains the header of this name."""
+ANSWERER = "answerer"
+"""The response extension that names what answered, for messages in place of the URL. A transport
+that reaches no server sets it."""
 SENT = "sent"
 """The request extension with a function, called when the request has been written, or answered
 before that."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 import httpx
 
 from codex_py.errors import ExitCode, ModelError, StreamError
-from codex_py.http.transport import LOCATION
+from codex_py.http.transport import ANSWERER, LOCATION
 from codex_py.model.auth import ProviderKey
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
@@ -63,23 +63,24 @@ class RequestFailures:
     ) -> ModelError:
         """The error for an answer with another status than 200. `key`: what was sent."""
         status = response.status_code
+        address = self._address(response)
         if 300 <= status < 400:
             # Do not follow a redirect: the key must not go to an address that is not configured.
             target = plain_line(_shown(response.extensions[LOCATION])) or "nowhere"
             return ModelError(
-                f"{self._shown_url} is redirected to {target} (status {status}); "
+                f"{address} is redirected to {target} (status {status}); "
                 "set the base_url of the provider to where it is served",
                 code="redirect",
                 status=status,
             )
         if response.is_success:
             return ModelError(
-                f"{self._shown_url} answered with status {status} where 200 was due",
+                f"{address} answered with status {status} where 200 was due",
                 code="unexpected_status",
                 status=status,
             )
         body = await _error_body(response)
-        failure = http_failure(status, response.headers, body, self._shown_url)
+        failure = http_failure(status, response.headers, body, address)
         message = _without_key(str(failure), key)
         if key is not None and key.is_token:
             return _with_token(failure, message, body, key)
@@ -105,9 +106,13 @@ class RequestFailures:
             error,
             unread,
             content_type=content_type,
-            address=self._shown_url,
+            address=self._address(response),
             advice=self._advice,
         )
+
+    def _address(self, response: httpx.Response) -> str:
+        """Return the URL of the request, or the name of what answered in place of a server."""
+        return response.extensions.get(ANSWERER, self._shown_url)
 
     def complete(self, error: ModelError, body: bytes, key: ProviderKey | None) -> None:
         """Hide the key in an error, and name the tool that the server refuses.

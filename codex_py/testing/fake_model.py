@@ -7,9 +7,8 @@ from typing import Any
 
 import httpx
 
-from codex_py.testing.events import (
-    sse,
-)
+from codex_py.http.transport import ANSWERER
+from codex_py.testing.events import sse
 from codex_py.testing.reply import Pause, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.script import Script, ScriptedModel
@@ -54,7 +53,12 @@ class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
         if reply.body is not None:
             kind = "application/json"
         headers = {"content-type": kind, **reply.headers}
-        return httpx.Response(reply.status, headers=headers, content=_body(reply))
+        return httpx.Response(
+            reply.status,
+            headers=headers,
+            content=_body(reply),
+            extensions={ANSWERER: type(self).__name__},
+        )
 
 
 async def _body(reply: Reply) -> AsyncGenerator[bytes]:

@@ -121,9 +121,7 @@ class ScriptedModel:
             thread = request.thread if self._each_thread else ""
             place = self._played.get(thread, 0)
             if place == len(self._script):
-                ended = f"the script is at its end, after {place} answers"
-                problem = f"{ended}; nothing was sent to a provider"
-                return _error(errors, self.end_status, problem)
+                return _error(errors, self.end_status, self._script_end(place))
             self._played[thread] = place + 1
             step = self._script[place]
         # A function may wait, so it is called without the lock.
@@ -138,6 +136,14 @@ class ScriptedModel:
         if api is None or (api is RESPONSES and _is_streamed(request)):
             return step
         return self._translated(step.reply, request, api)
+
+    def _script_end(self, played: int) -> str:
+        """Say that the script is at its end, after this number of answers."""
+        answers = "1 answer" if played == 1 else f"{played} answers"
+        return (
+            f"the script of this {type(self).__name__} is at its end, after {answers};"
+            " nothing was sent to a provider"
+        )
 
     def _reply_without_model(
         self,

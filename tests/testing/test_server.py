@@ -120,7 +120,7 @@ def test_a_script_at_its_end_says_so_and_can_be_lengthened():
         status, body = post(server)
         assert (status, json.loads(body)["error"]["message"]) == (
             500,
-            "the script is at its end, after 0 answers; nothing was sent to a provider",
+            "the script of this ScriptedServer is at its end, after 0 answers; nothing was sent to a provider",
         )
         server.add(SAYS)
         assert post(server) == (200, sse(SAYS))

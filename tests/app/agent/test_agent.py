@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, assert_type
 
 import jsonschema
 import pytest
@@ -321,6 +321,17 @@ def test_an_answer_may_be_of_any_type_that_pydantic_knows(
     jsonschema.validate(json.loads(answer), schema)
 
 
+def test_type_checkers_know_the_type_of_an_answer() -> None:
+    rated = Agent(FakeModel('{"stars": 5, "why": ""}'), output_type=Rating)
+    assert assert_type(rated.run_sync("go").output, Rating) == Rating(stars=5, why="")
+    maybe = Agent(FakeModel('{"response": null}'), output_type=int | None)
+    assert assert_type(maybe.run_sync("go").output, int | None) is None
+    plain = Agent(FakeModel("Yes.", '{"response": "b"}'), output_type=None)
+    assert assert_type(plain.run_sync("go").output, str) == "Yes."
+    letter = plain.run_sync("go", output_type=Literal["a", "b"])
+    assert assert_type(letter.output, Literal["a", "b"]) == "b"
+
+
 @pytest.mark.parametrize("kind", ["Rating", 5, {"type": "x"}, object(), socket.socket])
 def test_an_output_type_that_pydantic_does_not_know_is_refused_at_once(
     kind: Any,
@@ -485,7 +496,9 @@ def test_a_stream_of_a_turn_that_fails_has_its_end_and_raises() -> None:
 
     async def main() -> None:
         stream = Agent(FakeModel()).stream("go")
-        with pytest.raises(CodexError, match="the script is at its end"):
+        with pytest.raises(
+            CodexError, match="the script of this FakeModel is at its end"
+        ):
             await followed(stream, types)
         assert stream.result.error is not None
 
