@@ -53,6 +53,25 @@ class Agent(Generic[OutputT]):
     'Still here.'
     """
 
+    @overload
+    def __init__(
+        self: "Agent[str]",
+        model: str | httpx.AsyncBaseTransport | None = None,
+        *,
+        cwd: Path | str = ".",
+        instructions: str | None = None,
+        tools: Sequence[Callable[..., Any]] = (),
+        output_type: None = None,
+        approve: Approve | None = None,
+        sandbox: SandboxMode | None = None,
+        extensions: Sequence[Feature] = (),
+        config: Mapping[str, Any] | None = None,
+        home: Path | str | None = None,
+        environment: Mapping[str, str] | None = None,
+        ephemeral: bool = False,
+        resume: str | None = None,
+    ) -> None: ...
+    @overload
     def __init__(
         self,
         model: str | httpx.AsyncBaseTransport | None = None,
@@ -60,7 +79,24 @@ class Agent(Generic[OutputT]):
         cwd: Path | str = ".",
         instructions: str | None = None,
         tools: Sequence[Callable[..., Any]] = (),
-        output_type: type[OutputT] | None = None,
+        output_type: "TypeForm[OutputT]",
+        approve: Approve | None = None,
+        sandbox: SandboxMode | None = None,
+        extensions: Sequence[Feature] = (),
+        config: Mapping[str, Any] | None = None,
+        home: Path | str | None = None,
+        environment: Mapping[str, str] | None = None,
+        ephemeral: bool = False,
+        resume: str | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        model: str | httpx.AsyncBaseTransport | None = None,
+        *,
+        cwd: Path | str = ".",
+        instructions: str | None = None,
+        tools: Sequence[Callable[..., Any]] = (),
+        output_type: Any = None,
         approve: Approve | None = None,
         sandbox: SandboxMode | None = None,
         extensions: Sequence[Feature] = (),
