@@ -185,11 +185,14 @@ def _misfit(
     given: Collection[str],
 ) -> str:
     """The message about arguments that do not match the fields of a class."""
-    text = f"{made.__qualname__} takes the fields {', '.join(names)}"
+    fields = ", ".join(names)
     unknown = [name for name in given if name not in names]
     missing = [name for name in names if name not in given]
     if unknown:
-        text += f"; it has no field {', '.join(unknown)}"
+        wrong = ", ".join(unknown)
+        text = f"{made.__qualname__} has no field {wrong}; it takes the fields {fields}"
+    else:
+        text = f"{made.__qualname__} takes the fields {fields}"
     if missing:
         text += f"; {', '.join(missing)} must be given"
     return text
