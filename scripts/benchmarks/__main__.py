@@ -1,6 +1,7 @@
 """`scripts/bench`: measure codex-py, beside a native Codex where one is at hand, and patches beside git."""
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -61,11 +62,15 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "terminal-turns": (terminal_turns, 1),
     "patch": (patches.patch, 5),
     "patch-worst": (patches.worst, 5),
+    "releases": (patches.releases, 5),
+    "releases-as-envelopes": (patches.releases_as_envelopes, 5),
     "hops": (hops, 1),
 }
 """Each with the number of runs that gives a steady median."""
 _BY_NAME_ONLY = {"resume-large"}
 """It needs 1 GB in the folder for temporary files."""
+_OF_RELEASES = {"releases", "releases-as-envelopes"}
+"""They need a folder with releases of projects, which `RELEASES_DIR` names."""
 
 
 def main() -> None:
@@ -86,9 +91,7 @@ def main() -> None:
             agents.append(Agent("peer", arguments.peer.resolve(), group))
         with BenchmarkServer() as server:
             print(HEADING)
-            for name in arguments.benchmarks or [
-                name for name in _BENCHMARKS if name not in _BY_NAME_ONLY
-            ]:
+            for name in arguments.benchmarks or _by_default():
                 benchmark, runs = _BENCHMARKS[name]
                 compared = _compared(name, agents)
                 measured = _interleaved(
@@ -96,6 +99,13 @@ def main() -> None:
                 )
                 print(rows(measured), flush=True)
     patches.remove_change()
+
+
+def _by_default() -> list[str]:
+    left_out = set(_BY_NAME_ONLY)
+    if "RELEASES_DIR" not in os.environ:
+        left_out |= _OF_RELEASES
+    return [name for name in _BENCHMARKS if name not in left_out]
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
@@ -114,9 +124,9 @@ def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
         "sessions",
     }:
         return agents[:1]
-    if not name.startswith("patch"):
+    if name not in {"patch", "patch-worst", "releases"}:
         return agents
-    git = shutil.which("git") if name == "patch" else None
+    git = None if name == "patch-worst" else shutil.which("git")
     return agents[:1] if git is None else [agents[0], Agent("git", Path(git))]
 
 

@@ -61,15 +61,16 @@ class Running:
         cwd: Path,
         environment: dict[str, str],
         errors: Path,
+        stdin: Path = Path(os.devnull),
     ) -> None:
         self._errors = errors
-        with errors.open("wb") as stderr:
+        with errors.open("wb") as stderr, stdin.open("rb") as input_file:
             self._started_s = time.monotonic()
             self._process = subprocess.Popen(
                 command,
                 cwd=cwd,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=input_file,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 # The scheduler shares the machine among sessions. Codex makes itself one, and would get
@@ -119,13 +120,16 @@ class Place:
             **more,
         }
 
-    def start(self, agent: Agent, *words: str) -> Running:
+    def start(
+        self, agent: Agent, *words: str, stdin: Path = Path(os.devnull)
+    ) -> Running:
         """`AGENT words…`"""
         return Running(
             [*agent.command, *words],
             cwd=self.repository,
             environment=self.environment(),
             errors=self.home.with_name("errors"),
+            stdin=stdin,
         )
 
     def exec(self, agent: Agent, *words: str) -> Running:

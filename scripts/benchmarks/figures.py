@@ -269,6 +269,18 @@ FIGURES = {
             of_peer=1.5,
         ),
         Figure(
+            name="releases, diff",
+            what="changes of releases, each alone",
+            unit="ms",
+            of_peer=2,
+        ),
+        Figure(
+            name="releases, envelope",
+            what="the same, as envelopes",
+            unit="ms",
+            of_peer=2,
+        ),
+        Figure(
             name="patch, worst",
             what="2,000 lines that fit nearly",
             unit="ms",

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from codex_py.patch.convert import to_envelope
 from codex_py.patch.diff.writer import exact_diff
 from codex_py.protocol.patched_file import PatchedFile
 from scripts.benchmarks.agent import Agent, Place
+from scripts.benchmarks.releases import pairs, write_change
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer
 
@@ -40,6 +42,51 @@ def patch(_server: BenchmarkServer, agent: Agent) -> Sample:
     if agent.name != "git":
         sample["patch, library"] = _library_ms(change, agent)
     return sample
+
+
+def releases(_server: BenchmarkServer, agent: Agent) -> Sample:
+    """The changes between releases of projects as diffs, a process each."""
+    return {"releases, diff": _releases_ms(agent, "diff")}
+
+
+def releases_as_envelopes(_server: BenchmarkServer, agent: Agent) -> Sample:
+    """The same as envelopes, which Codex takes from its input under the name `apply_patch`."""
+    return {"releases, envelope": _releases_ms(agent, "envelope")}
+
+
+def _releases_ms(agent: Agent, kind: str) -> float:
+    total_s = 0.0
+    for change in _release_changes():
+        place = _place(change)
+        shutil.copytree(change / "old", place.repository, symlinks=True)
+        os.sync()
+        file = change / kind
+        if agent.name == "peer":
+            apply_patch = change / "apply_patch"
+            if not apply_patch.is_symlink():
+                apply_patch.symlink_to(agent.program)
+            codex = Agent(agent.name, apply_patch, agent.group)
+            running = place.start(codex, stdin=file)
+        elif agent.name == "git":
+            running = place.start(agent, "apply", "--whitespace=nowarn", str(file))
+        else:
+            running = place.start(agent, "apply", str(file))
+        total_s += running.wait().wall_s
+    return total_s * _MS
+
+
+@cache
+def _release_changes() -> list[Path]:
+    """A folder for each pair of releases: the tree `old`, and its change as a `diff` and an `envelope`."""
+    folder = os.environ.get("RELEASES_DIR")
+    if folder is None:
+        sys.exit("RELEASES_DIR names no folder with releases")
+    changes: list[Path] = []
+    for old, new in pairs(Path(folder)):
+        work = Path(tempfile.mkdtemp(prefix="release-", dir=_change()))
+        write_change(old, new, work)
+        changes.append(work)
+    return changes
 
 
 _LIBRARY = """

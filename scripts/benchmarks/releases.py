@@ -65,12 +65,7 @@ def apply_release(old: Path, new: Path, program: Sequence[str], work: Path) -> O
         program: the command that is codex-py.
         work: an empty folder to work in; what is in it afterwards can be thrown away.
     """
-    diff = _diff(old, new, work)
-    (work / "diff").write_bytes(diff)
-    # The releases may belong to somebody else: a translation is held to what its reader may write.
-    shutil.copytree(old, work / "old", symlinks=True)
-    envelope, unsayable = _envelope(diff, work / "old")
-    (work / "envelope").write_text(envelope, encoding="utf-8")
+    diff, unsayable = write_change(old, new, work)
     wall_s: dict[str, float] = {}
     wrong: list[str] = []
     for way, command in (
@@ -104,6 +99,20 @@ def apply_release(old: Path, new: Path, program: Sequence[str], work: Path) -> O
         wall_s,
         wrong,
     )
+
+
+def write_change(old: Path, new: Path, work: Path) -> tuple[bytes, set[str]]:
+    """Write the change between two releases into `work`, as `diff` and as `envelope`.
+
+    Returns the diff, and the files whose change an envelope cannot say.
+    """
+    diff = _diff(old, new, work)
+    (work / "diff").write_bytes(diff)
+    # The releases may belong to another user: `to_envelope` refuses what its reader may not write.
+    shutil.copytree(old, work / "old", symlinks=True)
+    envelope, unsayable = _envelope(diff, work / "old")
+    (work / "envelope").write_text(envelope, encoding="utf-8")
+    return diff, unsayable
 
 
 def _diff(old: Path, new: Path, work: Path) -> bytes:
