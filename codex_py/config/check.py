@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, cast
 from codex_py.config.declared.claimed import is_like_protecting
 from codex_py.config.declared.kinds import Secret, Variable
 from codex_py.config.declared.model import ModelProvider
-from codex_py.config.declared.section import key_of
+from codex_py.config.declared.section import REST, key_of
 from codex_py.config.declared.settings import Settings
 from codex_py.errors import nearest
 from codex_py.protocol.annotations import Kind, expected, form, kind_at, known_names
@@ -81,10 +81,27 @@ def problems(values: Any, kind: Kind = Settings) -> list[Problem]:
 def _problem(mistake: Mistake) -> Problem:
     if mistake.reason == "unknown":
         return Problem(mistake.path, "is unknown", unknown=True)
+    if _is_instead_of_named_table(mistake):
+        hint = remedy(mistake.path)
+        if hint is not None:
+            return Problem(mistake.path, f"is unknown; {hint}")
     text = f"must be {expected(mistake.kind, 'a table')}"
     if mistake.kind not in _NOT_SHOWN:
         text += f", not {shown(mistake.value)}"
     return Problem(mistake.path, text)
+
+
+def _is_instead_of_named_table(mistake: Mistake) -> bool:
+    """True for a value where a table with a name of the user's own could be, such as a role.
+
+    Its name is probably a misspelt key of the table around it.
+    """
+    *table, name = mistake.path
+    around = kind_of(tuple(table))
+    if around is None or form(around) != "fields":
+        return False
+    known = key_of(around, name)
+    return known is not None and known.name == REST and known.kind is mistake.kind
 
 
 def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:

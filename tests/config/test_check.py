@@ -59,6 +59,26 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("max_thread", 3, "is unknown; did you mean `agents.max_threads`?"),
+        ("max_dept", 3, "is unknown; did you mean `agents.max_depth`?"),
+        (
+            "model",
+            "m",
+            "is unknown; `model` belongs above the first [table] of the file",
+        ),
+        ("reviewer", 3, "must be a table, not `3`"),
+    ],
+)
+def test_a_misspelt_key_is_not_taken_for_a_name_of_the_users_own(
+    name: str, value: object, text: str
+):
+    expected = [Problem(("agents", name), text)]
+    assert problems({"agents": {name: value}}) == expected
+
+
 def test_a_mistake_in_one_of_several_forms_is_told_precisely():
     assert problems({"approval_policy": {"granular": {"rules": "yes"}}}) == [
         Problem(
