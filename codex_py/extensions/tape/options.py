@@ -1,5 +1,6 @@
 """`--record` and `--replay`: keeps the exchange with the model on a tape, or answers from one."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,8 @@ class ReplayOptions(Options):
     is_unattended = True
 
     replay: Annotated[str, option("--replay")] = ""
+    is_watched: bool = False
+    """True if somebody sees the deltas: only the terminal shows them."""
 
     def check(self, arguments: Arguments) -> None:
         if any(isinstance(each, RecordOptions) for each in arguments.of_extensions):
@@ -43,6 +46,11 @@ class ReplayOptions(Options):
         if is_terminal and terminal_target(arguments).prompt is None:
             raise UsageError("--replay needs the prompt that was recorded")
 
+    def run(self, arguments: Arguments, environment: Mapping[str, str]) -> int | None:
+        # The terminals of CI have no reader.
+        self.is_watched = arguments.command == "terminal" and not environment.get("CI")
+
     def session(self, options: SessionOptions) -> SessionOptions:
         tape = Path(self.replay).absolute()
-        return replace(options, transport=ReplayTransport(tape))
+        transport = ReplayTransport(tape, paced=self.is_watched)
+        return replace(options, transport=transport)

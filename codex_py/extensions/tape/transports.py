@@ -15,7 +15,8 @@ import asyncio
 import codecs
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,12 @@ from codex_py.extensions.tape.match import (
 
 _VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 30
+_PAUSED_S: Final = 3.6
+"""The time in which a whole tape is replayed for somebody who watches, without its commands."""
+_LONGEST_PAUSE_S: Final = 0.1
+_SHORTEST_WAIT_S: Final = 0.01
+"""Shorter pauses are waited for together, because each wait takes time of its own."""
+_PAUSES_BEFORE_ANSWER: Final = 6
 _KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
 
 
@@ -167,14 +174,20 @@ class ReplayTransport(httpx.AsyncBaseTransport):
 
     is_recording = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, paced: bool = False) -> None:
         """Read the tape.
 
         Raises an `OptionError`, which names the file and the line, if it is not a tape.
+
+        Args:
+            paced: pause before each answer and each delta, for somebody who watches.
         """
         self._path = path
         self._exchanges = _read(path)
         self._played = 0
+        self._pause_s = 0.0
+        if paced:
+            self._pause_s = _pause_s(self._exchanges)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Replay an answer.
@@ -207,7 +220,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response["status"],
             headers=_encoded(response["headers"]),
-            stream=_ReplayedStream(pieces, broken),
+            stream=_ReplayedStream(pieces, broken, self._pause_s),
         )
 
 
@@ -218,14 +231,44 @@ class _ReplayedStream(httpx.AsyncByteStream):
     pieces: list[str]
     error: str | None
     """The reason why the exchange broke off; None if it did not."""
+    pause_s: float = 0.0
+    """The pause before a delta, in seconds; 0 for the pieces as they were recorded."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
-            # Let other tasks run between two pieces, as on a network.
-            await asyncio.sleep(0)
+        pieces = [(0, piece) for piece in self.pieces]
+        if self.pause_s:
+            pieces = _with_pauses(self.pieces)
+        due_s = 0.0
+        for pauses, piece in pieces:
+            due_s += pauses * self.pause_s
+            # Without a pause, let other tasks run between two pieces, as on a network.
+            wait_s = 0.0
+            if due_s >= _SHORTEST_WAIT_S:
+                wait_s, due_s = due_s, 0.0
+            await asyncio.sleep(wait_s)
             yield piece.encode("utf-8", "replace")
         if self.error is not None:
             raise httpx.ReadError(self.error)
+
+
+def _pause_s(exchanges: Sequence[dict[str, Any]]) -> float:
+    """The pause before a delta, in seconds: the shorter, the longer the tape is."""
+    pauses = 0
+    for exchange in exchanges:
+        response = exchange.get("response", {})
+        answer = _with_pauses(response.get("body", []))
+        pauses += sum(count for count, _ in answer)
+    return min(_LONGEST_PAUSE_S, _PAUSED_S / max(pauses, 1))
+
+
+def _with_pauses(pieces: Sequence[str]) -> list[tuple[int, str]]:
+    """Cut the text of an answer behind its events, and count the pauses before each of them."""
+    events = [event for event in re.split(r"(?<=\n\n)", "".join(pieces)) if event]
+    answer = [(event.count('"delta"'), event) for event in events]
+    if answer:
+        pauses, first = answer[0]
+        answer[0] = (pauses + _PAUSES_BEFORE_ANSWER, first)
+    return answer
 
 
 def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:

@@ -24,7 +24,7 @@ PROMPT = "A test fails in this repo. Find out why, and fix the code."
 
 _REPOSITORY = Path(__file__).with_name("repository")
 TAPE = Path(__file__).with_name("tape.jsonl")
-_PASSED_ON = ("TMPDIR", "TERM", "COLORTERM", "NO_COLOR", "LD_LIBRARY_PATH")
+_PASSED_ON = ("TMPDIR", "TERM", "COLORTERM", "NO_COLOR", "CI", "LD_LIBRARY_PATH")
 """The variables that the session gets. Any other one may change its requests, or what its commands print."""
 
 

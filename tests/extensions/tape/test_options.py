@@ -17,6 +17,8 @@ from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
 
 _CAN_ASK = "tools.experimental_request_user_input.enabled"
+AS_EXEC = ("-s", "danger-full-access", "-a", "never", "-c", f"{_CAN_ASK}=false")
+"""The options with which the terminal sends the requests that `exec` sends here."""
 DONE = [*ev_message("done"), ev_completed()]
 
 
@@ -110,8 +112,7 @@ def test_the_terminal_asks_about_hooks_before_a_replay(
     with ScriptedServer([DONE]) as server, starting(place) as start:
         assert place.run(server, "--record", str(tape), "go").code == 0
         write_hooks(place.home / "hooks.json", "exit 2")
-        as_exec = ("-s", "danger-full-access", "-a", "never", "-c", f"{_CAN_ASK}=false")
-        program = start(server, *as_exec, "--replay", str(tape), "go")
+        program = start(server, *AS_EXEC, "--replay", str(tape), "go")
         program.wait_for(ASKED)
         program.type("a draft")
         program.wait_until(lambda: ASKED not in program.text)
@@ -119,3 +120,37 @@ def test_the_terminal_asks_about_hooks_before_a_replay(
         program.type("3")
         program.wait_for("done")
         assert program.wait() == 0
+
+
+WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last")
+
+
+def record_words(place: Workplace, tape: Path) -> None:
+    """Record an answer of some words, in as many deltas."""
+    answer = [*ev_message(" ".join(WORDS), pieces=len(WORDS)), ev_completed()]
+    with ScriptedServer([answer]) as server:
+        assert place.run(server, "--record", str(tape), "go").code == 0
+
+
+def test_the_terminal_shows_the_deltas_of_a_replay_one_after_another(
+    place: Workplace, tmp_path: Path
+) -> None:
+    tape = tmp_path / "words.tape"
+    record_words(place, tape)
+    with ScriptedServer([]) as server, starting(place) as start:
+        program = start(server, *AS_EXEC, "--replay", str(tape), "go")
+        program.wait_for("second")
+        assert "last" not in program.text
+        program.wait_for("last")
+        assert program.wait() == 0
+
+
+def test_ctrl_c_ends_a_paced_replay_at_once(place: Workplace, tmp_path: Path) -> None:
+    tape = tmp_path / "words.tape"
+    record_words(place, tape)
+    with ScriptedServer([]) as server, starting(place) as start:
+        program = start(server, *AS_EXEC, "--replay", str(tape), "go")
+        program.wait_for("second")
+        program.press("c-c")
+        assert program.wait() == 130
+        assert "last" not in program.text

@@ -4,9 +4,11 @@ import asyncio
 import json
 import os
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -79,6 +81,38 @@ def replay(path: Path, *bodies: Any) -> list[tuple[int, list[bytes]]]:
         return [await exchange(transport, body) for body in bodies]
 
     return asyncio.run(main())
+
+
+def play_paced(path: Path) -> list[tuple[str, float]]:
+    """The pieces of the first answer of a tape, each with the time at which it came, in seconds."""
+
+    async def main() -> list[tuple[str, float]]:
+        transport = ReplayTransport(path, paced=True)
+        request = httpx.Request("POST", URL, json={})
+        response = await transport.handle_async_request(request)
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        return [(piece.decode(), time.monotonic()) async for piece in stream]
+
+    return asyncio.run(main())
+
+
+def test_a_paced_replay_pauses_before_each_delta(tmp_path: Path) -> None:
+    created = "data: {}\n\n"
+    deltas = [f'data: {{"delta": "{word}"}}\n\n' for word in ("one", "two", "three")]
+    # The pieces of a recording are those of its network.
+    path = tape(tmp_path / "tape", recorded({}, "data", created[4:] + "".join(deltas)))
+    pieces = play_paced(path)
+    assert [piece for piece, _ in pieces] == [created, *deltas]
+    times = [at for _, at in pieces]
+    assert all(later - earlier > 0.05 for earlier, later in pairwise(times))
+
+
+def test_the_pauses_of_a_long_tape_are_short(tmp_path: Path) -> None:
+    exchanges = [recorded({}, 'data: {"delta": "word"}\n\n' * 100) for _ in range(100)]
+    path = tape(tmp_path / "tape", *exchanges)
+    began = time.monotonic()
+    assert len(play_paced(path)) == 100
+    assert time.monotonic() - began < 3
 
 
 def test_an_exchange_is_passed_on_and_written_down_without_secrets(

@@ -80,7 +80,7 @@ def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> Non
 def test_on_a_terminal_the_demo_looks_as_the_terminal_does(
     folder: Path, columns: int
 ) -> None:
-    with on_terminal(folder, columns, LANG="C.UTF-8", NO_COLOR="1") as program:
+    with on_terminal(folder, columns, LANG="C.UTF-8", NO_COLOR="1", CI="1") as program:
         assert program.wait() == 0
         shown = "\n".join(program.scrollback)
         for text in (

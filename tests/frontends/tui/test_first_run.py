@@ -175,7 +175,7 @@ def test_esc_leaves_the_page_and_nothing_has_changed(
 
 
 def test_the_demo_comes_back_to_the_page(begin: Begin) -> None:
-    program = begin()
+    program = begin(CI="1")
     program.wait_for(PAGE)
     program.type("d")
     program.wait_for("What it changed:")
