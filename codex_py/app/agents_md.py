@@ -297,6 +297,6 @@ def _file(folder: Path, name: str) -> Path | None:
         # Any word may be a mention, and `Path.expanduser` and `is_file` raise for words that cannot
         # be paths.
         path = normpath(folder / os.path.expanduser(each))  # noqa: PTH111
-        if os.path.isfile(path):  # noqa: PTH113
+        if os.path.isfile(path):
             return Path(path)
     return None

@@ -203,7 +203,7 @@ def _walked(top: Path, *, whole: bool = False) -> Iterator[bytes]:
     # The list grows meanwhile.
     for folder in folders:
         try:
-            with os.scandir(os.path.join(root, folder)) as entries:  # noqa: PTH118 - bytes
+            with os.scandir(os.path.join(root, folder)) as entries:
                 for entry in entries:
                     if whole:
                         is_skipped = entry.name == b".git"
@@ -211,7 +211,7 @@ def _walked(top: Path, *, whole: bool = False) -> Iterator[bytes]:
                         is_skipped = entry.name.startswith(b".")
                     if is_skipped or entry.path in _KERNEL_FOLDERS:
                         continue
-                    path = os.path.join(folder, entry.name)  # noqa: PTH118 - bytes
+                    path = os.path.join(folder, entry.name)
                     if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         yield path

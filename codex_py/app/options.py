@@ -179,9 +179,5 @@ class SessionSetup:
         if policy.mode != "workspace-write":
             return ()
         # A root with an impossible name is missing, too.
-        roots = [
-            root
-            for root in policy.writable_roots
-            if os.path.isdir(root)  # noqa: PTH112
-        ]
+        roots = [root for root in policy.writable_roots if os.path.isdir(root)]
         return [root for root in roots if not os.access(root, os.W_OK)]

@@ -200,7 +200,7 @@ def _session_config(
         config = read_config(arguments, environment, {**flags, **local})
     for name in arguments.add_dir:
         folder = config.cwd / name
-        if not os.path.isdir(folder):  # noqa: PTH112 - False for an impossible name
+        if not os.path.isdir(folder):
             raise UsageError(f"--add-dir: there is no folder {name!r}")
     warnings: list[str] = []
     if arguments.local_provider is not None and not arguments.oss:

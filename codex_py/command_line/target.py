@@ -116,8 +116,8 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
     may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
     for path in arguments.images:
         # Both are False for an impossible name.
-        is_folder = os.path.isdir(path)  # noqa: PTH112
-        if os.path.exists(path) and not is_folder:  # noqa: PTH110
+        is_folder = os.path.isdir(path)
+        if os.path.exists(path) and not is_folder:
             continue
         problem = f"there is no image {str(path)!r}"
         if may_have_taken_prompt:

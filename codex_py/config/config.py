@@ -331,7 +331,7 @@ def _missing_roots(policy: SandboxPolicy, mode: str | None) -> Iterator[str]:
     if mode in {"read-only", "danger-full-access"}:
         return
     for root in policy.writable_roots:
-        if not os.path.exists(root):  # noqa: PTH110 - False for an impossible name
+        if not os.path.exists(root):
             yield f"The writable root {root} does not exist, and commands cannot make it."
 
 

@@ -156,9 +156,9 @@ class Denials:
         for denied in self.rules.denied:
             path = _entry(denied)
             pinned.append(path)
-            folder = os.path.dirname(path)  # noqa: PTH120
+            folder = os.path.dirname(path)
             is_found = self._add(path, "", found, links)
-            if not is_found and os.path.isdir(folder):  # noqa: PTH112
+            if not is_found and os.path.isdir(folder):
                 absent.append(path)
         for top, patterns in self._tops().items():
             # A folder that could be renamed all the time would not be found.
@@ -297,7 +297,7 @@ class Denials:
             if stat.S_ISDIR(status.st_mode):
                 near.append(path)
             else:
-                near.append(os.path.dirname(path))  # noqa: PTH120
+                near.append(os.path.dirname(path))
         return near
 
     def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
@@ -464,7 +464,7 @@ class Denials:
                 return True
         entries = self._entries
         while path not in entries and path != "/":
-            path = os.path.dirname(path)  # noqa: PTH120
+            path = os.path.dirname(path)
         return entries.get(path) == "deny"
 
 
@@ -488,7 +488,7 @@ def _unseen(
 def _entry(path: Path) -> str:
     """The path with links resolved, except for the last name."""
     folder = os.path.realpath(path.parent)
-    return os.path.join(folder, path.name)  # noqa: PTH118
+    return os.path.join(folder, path.name)
 
 
 def _status(path: str) -> os.stat_result | None:
@@ -516,7 +516,7 @@ def _sorted_paths(paths: Iterable[str]) -> tuple[Path, ...]:
 
 def _one_in_each_folder(paths: Iterable[str]) -> list[str]:
     """The last path of each parent folder."""
-    by_folder = {os.path.dirname(path): path for path in paths}  # noqa: PTH120
+    by_folder = {os.path.dirname(path): path for path in paths}
     return list(by_folder.values())
 
 
@@ -527,7 +527,7 @@ def _outermost(paths: Iterable[str], opened: Iterable[str]) -> list[str]:
         # The nearest folder above that is hidden or opened decides.
         above: str = path
         while above != "/":
-            above = os.path.dirname(above)  # noqa: PTH120
+            above = os.path.dirname(above)
             if above in is_hidden:
                 break
         if not is_hidden.get(above, False):

@@ -320,7 +320,7 @@ class _Entry:
 
 def _is_as_in_index(entry: _Entry, top: Path) -> bool:
     """True if the file that an index knows by this entry is that of the tree."""
-    path = os.path.join(os.fsencode(top), entry.name)  # noqa: PTH118 - bytes
+    path = os.path.join(os.fsencode(top), entry.name)
     try:
         found = os.lstat(path)
     except (OSError, ValueError):

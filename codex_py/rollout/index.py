@@ -229,7 +229,7 @@ def _newest_first(
     for entry in entries:
         if entry.is_symlink():
             target = os.path.realpath(entry.path)
-            if os.path.isdir(target):  # noqa: PTH112
+            if os.path.isdir(target):
                 # Files in the searched folder are found at their own place, and links could form a
                 # circle.
                 if not any(_overlap(target, os.path.realpath(each)) for each in around):

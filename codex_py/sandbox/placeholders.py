@@ -134,7 +134,7 @@ class Placeholders:
                 made = False
             descriptor = os.open(path, _FOLDER_FLAGS)
             try:
-                if not made and os.listdir(descriptor):  # noqa: PTH208 -- of a descriptor
+                if not made and os.listdir(descriptor):
                     return
                 # An empty folder without the mark counts too: another agent may be about to set the
                 # mark.

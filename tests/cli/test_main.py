@@ -344,7 +344,7 @@ def test_nothing_is_imported_from_pythonpath(tmp_path: Path, how: str) -> None:
         "import sys\nfrom codex_py.__main__ import main\nsys.exit(main())\n", "ascii"
     )
     start = ["-m", "codex_py"] if how == "module" else [str(script)]
-    for listed in (".", f":{own}", f"{project}:{own}:{os.path.dirname(os.__file__)}"):  # noqa: PTH120
+    for listed in (".", f":{own}", f"{project}:{own}:{os.path.dirname(os.__file__)}"):
         for words in (
             ["--version"],
             ["exec", "--help"],

@@ -363,7 +363,7 @@ def cut_off(place: Place, number: signal.Signals) -> "subprocess.Popen[bytes]":
     program.stdin.write(patch)
     program.stdin.close()
     program.stdin = None
-    wait_for(lambda: len(os.listdir(place.root)) > 2, program)  # noqa: PTH208
+    wait_for(lambda: len(os.listdir(place.root)) > 2, program)
     program.send_signal(number)
     return program
 

@@ -153,7 +153,7 @@ class Target:
         """Whether anything outside is not as it was."""
         kept = self.outside / "kept"
         return (
-            os.listdir(self.outside) != ["kept"]  # noqa: PTH208
+            os.listdir(self.outside) != ["kept"]
             or kept.read_text(encoding="ascii") != "kept\n"
             or kept.stat().st_mode & 0o777 != 0o600
         )

@@ -103,7 +103,7 @@ class NestedAgentsMd:
             folder = f"{folder}/{part}"
             # Any word may be looked up here, and `Path.is_dir` raises for words that cannot be
             # paths.
-            if not os.path.isdir(folder):  # noqa: PTH112
+            if not os.path.isdir(folder):
                 return
             if folder not in self._looked_at:
                 self._looked_at.add(folder)

@@ -377,7 +377,7 @@ def _write_rejects(
     for reject in plan.rejects:
         folder = reject.path.parent
         # The path may be one that no folder can have.
-        if not os.path.isdir(folder):  # noqa: PTH112
+        if not os.path.isdir(folder):
             folder = cwd
         path = folder / f"{reject.path.name}.rej"
         texts[path] = texts.get(path, b"") + reject.text

@@ -416,7 +416,7 @@ def _absolute(name: str, path: str) -> Path:
 
 def _folder(name: str, path: str) -> Path:
     folder = _absolute(name, path)
-    if not os.path.isdir(folder):  # noqa: PTH112 - False for an impossible name
+    if not os.path.isdir(folder):
         raise RpcError(INVALID_PARAMS, f"`{name}`: there is no folder {path!r}")
     return folder
 

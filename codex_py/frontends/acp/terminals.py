@@ -161,7 +161,7 @@ class EditorTerminals:
         Raises:
             ToolError: there is no such folder, or the file cannot be written.
         """
-        if not os.path.isdir(cwd):  # noqa: PTH112 - False for an impossible name
+        if not os.path.isdir(cwd):
             reason = os.strerror(errno.ENOENT)
             text = f"working directory {str(cwd)!r}: {reason}"
             raise ToolError(text, code="ENOENT")

@@ -266,7 +266,7 @@ def _read_change(header: dict[str, Any], store: str) -> EntryChange:
     change.owner = owner and (owner[0], owner[1])
     change.backup = Backup[header["backup"]]
     # `join` returns an absolute path unchanged.
-    change.aside = aside and os.path.join(store, aside)  # noqa: PTH118
+    change.aside = aside and os.path.join(store, aside)
     return change
 
 

@@ -184,7 +184,7 @@ class PlannedTree:
             looked_at.append(folder)
             if os.access(folder, os.W_OK | os.X_OK):
                 break
-            if os.path.isdir(folder):  # noqa: PTH112
+            if os.path.isdir(folder):
                 raise _locked(folder)
             # The future directory may still be a file.
             folder = split(folder)[0]
@@ -240,7 +240,7 @@ class EnvelopeTree(PlannedTree):
         for name in reversed(names):
             known = join(known, name)
             real = join(real, name)
-            if os.path.islink(real):  # noqa: PTH114 -- for speed, see above
+            if os.path.islink(real):
                 real = os.path.realpath(real)
             self._real_folders[known] = real
         return real
@@ -302,7 +302,7 @@ class EnvelopeTree(PlannedTree):
             self.drop(file)
             return
         _refuse_special(file)
-        if os.path.isdir(file.location):  # noqa: PTH112
+        if os.path.isdir(file.location):
             raise system_error(errno.EISDIR)
         self.drop(file)
         if _can_be_remembered(file.location, file.before):

@@ -194,7 +194,7 @@ class Patcher(NamedTuple):
         commit.
         """
         diff = target.diff
-        is_full = file.had_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
+        is_full = file.had_type(stat.S_IFDIR) and bool(os.listdir(file.location))
         if diff.operation == "update":
             self.findings.notes.append(
                 f"{target.new}: the submodule stays at its commit; `git submodule update` changes it."

@@ -150,7 +150,7 @@ def _one_name(
         return new
     if file.operation == "delete":
         return old
-    existing = [name for name in (old, new) if os.path.isfile(root / name)]  # noqa: PTH113 -- any name
+    existing = [name for name in (old, new) if os.path.isfile(root / name)]
 
     def length(name: str) -> tuple[int, int, int]:
         last = PurePosixPath(name).name

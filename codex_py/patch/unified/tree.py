@@ -102,7 +102,7 @@ class DiffTree(PlannedTree):
     def _settle(self, file: EntryChange) -> None:
         """Raise the `OSError` of writing a file if something is in its place."""
         if file.had_type(stat.S_IFDIR):
-            if file.location not in self._emptied and os.listdir(file.location):  # noqa: PTH208
+            if file.location not in self._emptied and os.listdir(file.location):
                 raise system_error(errno.EISDIR)
             self._emptied.setdefault(file.location)
             file.before = None
@@ -128,7 +128,7 @@ class DiffTree(PlannedTree):
             if folder in self._emptied or not folder.startswith(join(self._top, "")):
                 continue
             try:
-                names = os.listdir(folder)  # noqa: PTH208
+                names = os.listdir(folder)
             except OSError:
                 continue
             if all(join(folder, name) in gone for name in names):
@@ -160,7 +160,7 @@ class DiffTree(PlannedTree):
             folder, _ = split(folder)
         is_behind = self._behind_links[folder]
         for inner in reversed(unknown):
-            if not is_behind and os.path.islink(inner):  # noqa: PTH114
+            if not is_behind and os.path.islink(inner):
                 if inner not in self._vacated:
                     raise PatchError(
                         f"{path} is beyond a symbolic link", kind="refused"

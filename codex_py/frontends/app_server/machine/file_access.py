@@ -211,7 +211,7 @@ class FileAccess:
         """The path without links on the way; the last part may be one. Raises as `_real`."""
         self.check(path)
         # The root is its own parent.
-        real = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+        real = os.path.join(os.path.realpath(path.parent), path.name)
         if self.refuses(real):
             raise _denied(path)
         return real
@@ -281,7 +281,7 @@ class FileAccess:
         """Copy a folder. Pipes, sockets and devices in it are left out, as in Codex."""
         make_folders(self._real(destination))
         with listed_folder(self._real(source)) as folder:
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - a descriptor
+            names = sorted(os.listdir(folder))
         for name in names:
             self._go_on()
             inner = source / name

@@ -158,7 +158,7 @@ class FileSearchMethods(MethodGroup):
         found: list[_Root] = []
         for name in dict.fromkeys(names):
             folder = top / name
-            if not os.path.isdir(folder):  # noqa: PTH112 - False for an impossible name
+            if not os.path.isdir(folder):
                 continue
             # No program comes from the folder, nor from one that its commands may write to.
             config = server.configuration(str(folder))

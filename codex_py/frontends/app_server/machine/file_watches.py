@@ -44,10 +44,10 @@ class _Watch:
         found: dict[str, set[str]] = {}
         for path in dict.fromkeys((self.path, os.path.realpath(self.path))):
             folder, name = os.path.split(path)
-            while not os.path.isdir(folder):  # noqa: PTH112
+            while not os.path.isdir(folder):
                 folder, name = os.path.split(folder)
             found.setdefault(folder, set()).add(name)
-        if os.path.isdir(self.path):  # noqa: PTH112
+        if os.path.isdir(self.path):
             found.setdefault(self.path, set())
         return found
 
@@ -145,14 +145,14 @@ class FileWatches:
     ) -> None:
         is_own = name == "" or name in watch.names.get(folder, ())
         if is_own:
-            is_near = folder in (watch.path, os.path.dirname(watch.path))  # noqa: PTH120
+            is_near = folder in (watch.path, os.path.dirname(watch.path))
             # A folder may be removed again meanwhile, and then the one above it will tell.
             with suppress(OSError):
                 self._watch_folders(watch)
             if is_near or os.path.lexists(watch.path):
                 self._tell(watch, watch.path)
         elif folder == watch.path:
-            self._tell(watch, os.path.join(folder, name))  # noqa: PTH118
+            self._tell(watch, os.path.join(folder, name))
 
     def _tell(self, watch: _Watch, path: str) -> None:
         """Tell the client soon that a path has changed."""

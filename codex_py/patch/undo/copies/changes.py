@@ -154,7 +154,7 @@ def open_for_writing() -> set[tuple[int, int]]:
     """
     found: set[tuple[int, int]] = set()
     with suppress(OSError):
-        for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208
+        for descriptor in map(int, os.listdir("/dev/fd")):
             with suppress(OSError):
                 status = os.fstat(descriptor)
                 access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
