@@ -26,7 +26,7 @@ from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
 _PROGRAM_S = 60
 """How long one program may take, on a machine that does much else too."""
@@ -37,6 +37,12 @@ ANSWERS = {
     "Rate this repo": '{"stars": 5}',
     "And in one word?": "Hello.",
 }
+
+
+def name_of(page: Path) -> str:
+    """The name that a test has for the page, as in `how-to/undo`."""
+    folder = DOCS if page.is_relative_to(DOCS) else ROOT
+    return page.relative_to(folder).with_suffix("").as_posix()
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -131,7 +137,7 @@ def same_but_for_ids(text: str) -> str:
 
 @pytest.mark.timeout(_PROGRAM_S * 20)
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, id=page.stem) for page in PAGES if examples(page)]
+    "page", [pytest.param(page, id=name_of(page)) for page in PAGES if examples(page)]
 )
 def test_every_example_prints_what_the_page_shows(
     tmp_path: Path, home: Path, repo: Path, page: Path
@@ -149,11 +155,13 @@ def test_every_example_prints_what_the_page_shows(
 
 def test_the_examples_are_found() -> None:
     assert {"README", "exec", "mcp", "patches"} <= {
-        page.stem for page in PAGES if examples(page)
+        name_of(page) for page in PAGES if examples(page)
     }
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=name_of(page)) for page in PAGES]
+)
 def test_every_command_that_is_not_run_exists_with_its_options(page: Path) -> None:
     """They need a key, a network or a person: their words are looked up in the help."""
     for line in "".join(blocks("sh", page.read_text(encoding="utf-8"))).splitlines():
@@ -185,7 +193,9 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 250
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=name_of(page)) for page in PAGES]
+)
 def test_every_link_leads_somewhere(page: Path) -> None:
     text = re.sub(
         r"^```.*?^```$|`[^`\n]*`",
@@ -200,7 +210,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def leads_somewhere(page: Path, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = page.parent / path if path else page
-    if not target.is_file() or (page.parent == DOCS and target.parent != DOCS):
+    is_outside = not target.resolve().is_relative_to(DOCS)
+    if not target.is_file() or (page != PAGES[0] and is_outside):
         return False
     if not anchor:
         return True
@@ -220,12 +231,26 @@ def test_the_reference_of_the_library_has_every_public_name() -> None:
     assert sorted([*listed, "__version__"]) == sorted(codex_py.__all__)
 
 
-def test_the_index_lists_every_page() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    listed = re.findall(
-        r"^([a-z-]+)$", "".join(blocks(r"\{toctree\}", index)), re.MULTILINE
-    )
-    assert sorted([*listed, "index"]) == sorted(page.stem for page in PAGES[1:])
+def test_the_navigation_has_every_page() -> None:
+    listed = [*listed_in(DOCS / "index.md"), *listed_in(DOCS / "how-to" / "index.md")]
+    assert sorted([*listed, "index"]) == sorted(map(name_of, PAGES[1:]))
+
+
+def listed_in(page: Path) -> list[str]:
+    """The names of the pages in the table of contents of a page."""
+    trees = "".join(blocks(r"\{toctree\}", page.read_text(encoding="utf-8")))
+    names = re.findall(r"^(?:.*<)?([a-z/-]+)>?$", trees, re.MULTILINE)
+    return [name_of(page.parent / f"{name}.md") for name in names]
+
+
+@pytest.mark.parametrize("page", [DOCS / "index.md", DOCS / "how-to" / "index.md"])
+def test_each_page_of_the_navigation_has_a_line_that_says_what_it_is_for(
+    page: Path,
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = dict(re.findall(r"^- \[[^\]]+\]\(([^)]+)\): (.+)$", text, re.MULTILINE))
+    described = {name_of(page.parent / target) for target in lines}
+    assert [name for name in listed_in(page) if name not in described] == []
 
 
 def run(command: str, tmp_path: Path, repo: Path) -> str:
