@@ -1,4 +1,4 @@
-"""The search of the documentation's site finds the page that answers a question first: the search of Sphinx itself, in Node."""
+"""The search of the site finds the page that answers a question first: the code of Sphinx itself, run by Node."""
 
 import importlib.util
 import json
