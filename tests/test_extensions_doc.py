@@ -1,4 +1,4 @@
-"""`docs/extensions.md` shows the package of `examples/ledger` as it is, and lists every door."""
+"""`docs/extensions.md` shows the package of `examples/ledger` as it is, and lists every extension point."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_the_example_uses_public_names_alone() -> None:
         assert set(rest) <= ({"codex_py", "codex_py.testing"} if is_test else set())
 
 
-def test_the_table_of_doors_lists_every_group() -> None:
+def test_the_table_of_extension_points_lists_every_group() -> None:
     listed = re.findall(r"^\| `(codex_py\.\w+)` \|", PAGE, re.MULTILINE)
     groups = {
         value

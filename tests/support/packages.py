@@ -40,13 +40,13 @@ def run_with(
 
 
 def shown_block(text: str) -> str:
-    """The code block that has this text, in the chapters behind the table of all doors."""
+    """The code block that has this text, in the chapters behind the table of all extension points."""
     (found,) = _shown_blocks(text)
     return found
 
 
 def _shown_blocks(text: str) -> list[str]:
-    _, _, chapters = DOC.read_text(encoding="utf-8").partition("\n## All doors\n")
+    _, _, chapters = DOC.read_text(encoding="utf-8").partition("\n## All extension points\n")
     blocks = re.findall(r"^```\w+\n(.*?)^```$", chapters, re.MULTILINE | re.DOTALL)
     return [each for each in blocks if text in each]
 
