@@ -146,6 +146,41 @@ OF_CODEX = {
 }
 """Commands that this program does not have. Nearly all are commands of Codex."""
 
+_ASKS = "Use `codex-py exec PROMPT`."
+_OPENS = "`codex-py` opens the terminal."
+_KEYS = (
+    "Use `codex-py login`, or set the variable of a provider such as OPENAI_API_KEY."
+)
+_UPDATES = "Update codex-py in the way in which you installed it."
+ELSEWHERE: Mapping[str, str] = {
+    "ask": _ASKS,
+    "prompt": _ASKS,
+    "run": _ASKS,
+    "chat": _OPENS,
+    "start": _OPENS,
+    "tui": _OPENS,
+    "auth": _KEYS,
+    "configure": _KEYS,
+    "setup": _KEYS,
+    "setup-token": _KEYS,
+    "signin": _KEYS,
+    "continue": "Use `codex-py resume --last`.",
+    "history": "Use `codex-py sessions list`.",
+    "hooks": "In the terminal, `/hooks` shows and reviews them.",
+    "init": "In the terminal, `/init` writes an AGENTS.md.",
+    "install": "Use `codex-py plugin add`, or `codex-py mcp add`.",
+    "permissions": "In the terminal, `/permissions` shows and changes them.",
+    "serve": "Use `codex-py app-server`, or `codex-py mcp-server`.",
+    "settings": "Use `codex-py config explain KEY`.",
+    "stats": "Use `codex-py cost`.",
+    "status": "Use `codex-py doctor`; in the terminal, `/status`.",
+    "upgrade": _UPDATES,
+    "usage": "Use `codex-py cost`.",
+    "version": "Use `codex-py --version`.",
+}
+"""Commands of other agents, and words that users try as commands, each with what does the same here. As
+a prompt, none of them alone makes sense, and it would cost a request."""
+
 
 def find_command(word: str) -> Command | None:
     return _BY_NAME.get(word)

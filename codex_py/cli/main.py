@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from codex_py.app.loading import load
 from codex_py.cli.commands import (
+    ELSEWHERE,
     OF_CODEX,
     TERMINAL,
     Command,
@@ -187,13 +188,18 @@ def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     has_spaces = word.split() != [word]
     if len(words) == 1 and (literal_words or has_spaces):
         return
+    as_prompt = f"As a prompt: codex-py -- {word}"
+    if len(words) > 1:
+        as_prompt = f'As a prompt: codex-py "{word} …"'
+    if word in ELSEWHERE:
+        raise UsageError(f"there is no command {word!r}. {ELSEWHERE[word]} {as_prompt}")
     commands = _package_commands()
     if len(words) > 1:
         raise commands.several_words(word)
     meant = commands.misspelt_command(word)
     if meant:
         mistake = f"unknown command {word!r}. Did you mean {meant}?"
-        raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
+        raise UsageError(f"{mistake} {as_prompt}")
 
 
 def _require_terminal() -> None:

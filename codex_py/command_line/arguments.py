@@ -85,9 +85,11 @@ def _worktree_name(name: str) -> str:
 
 OF_REVIEW = ("uncommitted", "base", "commit", "title", "format")
 """Options that only `review` has."""
+_OVERRIDE = "KEY=VALUE; to continue a session, use `codex-py resume`"
+"""The value of `-c`. In Claude Code, this option continues a session."""
 Overrides: TypeAlias = Annotated[
     Sequence[str],
-    option("-c", "--config", action="append"),
+    option("-c", "--config", action="append", metavar=_OVERRIDE),
     option("--enable", action="append", type=_feature("true")),
     option("--disable", action="append", type=_feature("false")),
     option("--search", action="append_const", const='web_search="live"'),
@@ -126,7 +128,9 @@ class Arguments:
     ] = ()
     """More overrides, which count for sessions alone."""
     model: Annotated[str | None, option("-m", "--model")] = None
-    profile: Annotated[str | None, option("-p", "--profile")] = None
+    profile: Annotated[
+        str | None, option("-p", "--profile", metavar="the name of a profile")
+    ] = None
     sandbox: Annotated[SandboxMode | None, option("-s", "--sandbox")] = None
     bypass: Annotated[
         bool, flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")

@@ -30,6 +30,10 @@ TYPING_MISTAKE = 0.75
 """A word that is at least this much like a known word counts as a typing mistake. It covers one
 wrong letter of four, two of eight, or two swapped letters, but neither `hello` for `help` nor
 `--verbose` for `--version`."""
+_ALIKE_OPTIONS = 0.8
+"""Options are more alike than commands are: neither `--cd-dir` is meant as `--add-dir`, nor
+`--model-provider` as `--local-provider`."""
+_NEVER_SUGGESTED = ("--dangerously", "--yolo", "--full-auto", "--experimental")
 
 
 def not_there_yet(command: str) -> UsageError:
@@ -163,18 +167,27 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(message)
 
     def _possible(self, names: str) -> str:
-        """List the values of a `OneOf` option, after a colon. The text is empty for other options.
+        """Describe the value of an option, after a colon: the values of a `OneOf`, or its `metavar`.
+
+        The text is empty for other options.
 
         Args:
             names: the names of the option, such as `-s/--sandbox`.
         """
         action = self.option_named(names.split("/")[0])
-        if action is None or not isinstance(action.type, OneOf):
+        if action is None:
             return ""
-        return f": {', '.join(action.type.allowed)}"
+        if isinstance(action.type, OneOf):
+            return f": {', '.join(action.type.allowed)}"
+        if isinstance(action.metavar, str):
+            return f": {action.metavar}"
+        return ""
 
     def unknown_option(self, name: str, further: Iterable[str] = ()) -> UsageError:
         """The error for an option that does not exist. It suggests a similar one that does.
+
+        A spelling never leads to an option that switches a protection off, or to one that is there
+        for compatibility alone: a wrong suggestion does harm where it is followed.
 
         Args:
             further: options that exist besides those of the parser.
@@ -182,12 +195,24 @@ class CommandParser(argparse.ArgumentParser):
         message = f"unknown option {name}."
         # The dashes, which every option has, would make options alike; so would a single letter.
         options = (*self._option_string_actions, *further)
-        known = {option.lstrip("-"): option for option in options}
+        known = {
+            option.lstrip("-"): option
+            for option in options
+            if not option.startswith(_NEVER_SUGGESTED)
+        }
         if len(name) > 2:
-            near = nearest(name.lstrip("-"), known, alike=TYPING_MISTAKE)
+            near = _misspelt(name.lstrip("-"), known)
             if near is not None:
                 message += f" Did you mean {known[near]}?"
         return UsageError(message)
+
+
+def _misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a word has a typing mistake in, or has the letters of in another order."""
+    for each in known:
+        if sorted(each) == sorted(word):
+            return each
+    return nearest(word, known, alike=_ALIKE_OPTIONS)
 
 
 def _choices(annotation: Any) -> Mapping[str, Any]:

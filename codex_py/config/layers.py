@@ -388,7 +388,10 @@ def _profile(
 ) -> Layer:
     """Read a profile. Raises an `OptionError` if there is none of this name."""
     if not re.fullmatch(r"[\w-]+", name):
-        raise OptionError(f"invalid profile {name!r}: pass a plain name such as `work`")
+        raise OptionError(
+            f"invalid profile {name!r}: -p is followed by a plain name such as `work`; a prompt needs"
+            " no option"
+        )
     path = home / f"{name}.config.toml"
     found = reader.file("profile", path)
     if not found:

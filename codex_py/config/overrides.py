@@ -57,7 +57,8 @@ def _assignment(override: str) -> tuple[str, str]:
         key, equals, value = override.partition("=")
         if not equals:
             raise OptionError(
-                f"Error parsing -c overrides: Invalid override (missing '='): {override}"
+                f"Error parsing -c overrides: Invalid override (missing '='): {override};"
+                " -c is followed by KEY=VALUE"
             )
     if not key.strip():
         raise OptionError(

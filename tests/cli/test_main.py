@@ -4,6 +4,7 @@ Also tests `__main__.py` and `commands/explain.py`.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 import codex_py
 from codex_py import __version__
+from codex_py.cli.commands import ELSEWHERE, find_command
+from codex_py.cli.package_commands import known_commands
 
 
 @pytest.fixture
@@ -228,7 +231,8 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
         (
             ["-c", "model", "hi"],
             2,
-            "Error parsing -c overrides: Invalid override (missing '='): model",
+            "Error parsing -c overrides: Invalid override (missing '='): model;"
+            " -c is followed by KEY=VALUE",
         ),
     ],
 )
@@ -389,6 +393,36 @@ def test_a_slim_installation_names_the_part_that_it_lacks(
         "Error: the Python module `tomlkit` is needed for this, and is not there: install codex-py in full,"
         " with its dependencies\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("init", "In the terminal, `/init` writes an AGENTS.md."),
+        ("hooks", "In the terminal, `/hooks` shows and reviews them."),
+        ("chat", "`codex-py` opens the terminal."),
+        ("run tests", "Use `codex-py exec PROMPT`."),
+        ("version", "Use `codex-py --version`."),
+        ("continue", "Use `codex-py resume --last`."),
+    ],
+)
+def test_a_word_that_is_a_command_elsewhere_is_not_sent_as_a_prompt(
+    tmp_path: Path, environment: dict[str, str], words: str, told: str
+) -> None:
+    done = run(*words.split(), cwd=tmp_path, environment=environment)
+    word, *others = words.split()
+    as_prompt = f'codex-py "{word} …"' if others else f"codex-py -- {word}"
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"Error: there is no command {word!r}. {told} As a prompt: {as_prompt}\n"
+    )
+
+
+def test_commands_of_other_agents_are_none_of_ours() -> None:
+    assert ELSEWHERE.keys().isdisjoint(known_commands())
+    for advice in ELSEWHERE.values():
+        for command in re.findall(r"`codex-py ([a-z-]+)", advice):
+            assert command.startswith("-") or find_command(command), command
 
 
 @pytest.mark.parametrize(

@@ -272,6 +272,12 @@ def test_words_after_exec_say_what_to_work_on(
         ),
         (["-m"], "-m/--model: expected one argument"),
         (
+            ["-c"],
+            "-c/--config: expected one argument: KEY=VALUE; to continue a session, use"
+            " `codex-py resume`",
+        ),
+        (["-p"], "-p/--profile: expected one argument: the name of a profile"),
+        (
             ["-s"],
             "-s/--sandbox: expected one argument:"
             " read-only, workspace-write, danger-full-access",
@@ -326,6 +332,20 @@ def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
         (["--approval-mode=auto_edit"], "-s"),
         (["--append-system-prompt", "x"], "developer_instructions"),
         (["--cwd", "/"], "-C DIR"),
+        (["-r"], "codex-py exec resume SESSION"),
+        (["-y"], "-a never"),
+        (["-v"], "codex-py --version"),
+        (["-w"], "--worktree"),
+        (["--sandbox-mode", "read-only"], "-s"),
+        (["--model-provider", "x"], "-m PROVIDER/MODEL"),
+        (["--no-git"], "--skip-git-repo-check"),
+        (["--map-tokens", "1024"], "no map of the repository"),
+        (["--no-auto-commits"], "commits nothing"),
+        (["--no-color"], "--color never"),
+        (["--list-models"], "codex-py models list"),
+        (["--acp"], "codex-py acp"),
+        (["--permission-prompt-tool", "x"], "--on-approval suspend"),
+        (["--bare"], "--ignore-user-config"),
     ],
 )
 def test_options_of_other_agents_are_answered_with_what_does_the_same(
@@ -356,7 +376,17 @@ def test_advice_for_other_agents_names_only_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["--verbos", "--colour-scheme", "--source", "--turns", "--frob"]
+    "name",
+    [
+        "--verbos",
+        "--colour-scheme",
+        "--source",
+        "--turns",
+        "--frob",
+        "--cd-dir",
+        "--logon",
+        "--exec",
+    ],
 )
 def test_an_option_that_is_unlike_every_known_one_gets_no_suggestion(name: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -373,12 +403,34 @@ def test_an_option_that_is_unlike_every_known_one_gets_no_suggestion(name: str) 
         ("--skip-git-check", "--skip-git-repo-check"),
         ("--max-turn", "--max-turns"),
         ("--ephemral", "--ephemeral"),
+        ("--jsno", "--json"),
+        ("--colour", "--color"),
     ],
 )
 def test_a_mistyped_option_is_suggested(typed: str, meant: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_exec(typed)
     assert str(caught.value) == f"unknown option {typed}. Did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--dangerously-bypass-approvals",
+        "--dangerously-bypass-approvals-and-sandbx",
+        "--dangerously-bypass-hooks-trust",
+        "--yol",
+        "--ful-auto",
+        "--exprimental",
+        "--experimental-jsn",
+    ],
+)
+def test_no_spelling_leads_to_an_option_without_protection_or_in_no_help(
+    name: str,
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_exec(name)
+    assert str(caught.value) == f"unknown option {name}."
 
 
 @pytest.mark.parametrize("argv", [["--ephemeral"], ["--json"]])
