@@ -47,6 +47,12 @@ They are logins, and the files and locks of `undo`: a command that held such a l
 `undo` from keeping files.
 """
 
+HOME_LOGINS: Final = (
+    "auth.json",
+    ".credentials.json",
+)
+"""The files of `$CODEX_HOME` that are logins. Each may be a link to a file elsewhere."""
+
 HOME_LOGIN_PREFIXES: Final = (
     "auth.json",
     ".auth.json",

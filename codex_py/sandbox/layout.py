@@ -15,6 +15,7 @@ from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.protected import (
     HOME_LOGIN_PREFIXES,
+    HOME_LOGINS,
     HOME_RECORDS,
     HOME_SECRETS,
     HOME_SETTINGS,
@@ -23,6 +24,8 @@ from codex_py.protocol.protected import (
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/usr")
+_ROOT = Path("/")
+_DEVICES = Path("/dev")
 
 
 @frozen
@@ -172,20 +175,35 @@ def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
     if home is None:
         return ()
     paths = [home / name for name in HOME_SECRETS]
-    paths += _of_logins(home)
+    for folder, prefixes in _login_folders(home).items():
+        paths += [path for path in _entries(folder) if path.name.startswith(prefixes)]
     if denies:
         paths += [home / name for name in HOME_RECORDS]
         paths += record_folders(home)
-    real = (Path(os.path.realpath(path)) for path in paths)
+    real = dict.fromkeys(Path(os.path.realpath(path)) for path in paths)
     return tuple(path for path in real if path.exists())
 
 
-def _of_logins(home: Path) -> list[Path]:
-    """The entries of `$CODEX_HOME` that belong to logins: also locks, and parts of the next login."""
+def _login_folders(home: Path) -> dict[Path, tuple[str, ...]]:
+    """The folders with the files of logins: `$CODEX_HOME`, and those that its links lead to.
+
+    Each has the beginnings of names that belong to logins there, such as those of parts of the next
+    login.
+    """
+    home = Path(os.path.realpath(home))
+    folders: dict[Path, tuple[str, ...]] = {home: HOME_LOGIN_PREFIXES}
+    for name in HOME_LOGINS:
+        login = Path(os.path.realpath(home / name))
+        if login.parent != home:
+            known = folders.get(login.parent, ())
+            folders[login.parent] = (*known, f".{login.name}.")
+    return folders
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The entries of a folder in their order; none if it cannot be listed."""
     try:
-        return [
-            path for path in home.iterdir() if path.name.startswith(HOME_LOGIN_PREFIXES)
-        ]
+        return sorted(folder.iterdir())
     except OSError:
         return []
 
@@ -193,26 +211,40 @@ def _of_logins(home: Path) -> list[Path]:
 def with_covered_home(view: Layout, home: Path) -> Layout:
     """Show only the entries that `$CODEX_HOME` has now, if it holds a login, and nothing of the login.
 
+    The same holds for a folder with a login that the home has a link to, unless commands may write
+    to that folder.
+
     A mount that hides a file falls off when a process outside replaces the file, as a renewal of a
     login does. A new file beside it, such as a part of the next login, was never hidden.
 
     Args:
         view: a view in which the home is read-only.
     """
-    home = Path(os.path.realpath(home))
-    in_other_folders = tuple(path for path in view.hidden if path.parent != home)
-    if in_other_folders == view.hidden:
+    folders = _login_folders(home)
+    if all(path.parent not in folders for path in view.hidden):
         return view
-    shown = (
-        path
-        for path in sorted(home.iterdir())
-        if path not in view.hidden and not path.name.startswith(HOME_LOGIN_PREFIXES)
-    )
+    covered = [folder for folder in folders if _can_be_covered(folder, view)]
+    unseen = {*covered, *view.hidden}
+    shown: list[Path] = []
+    for folder in covered:
+        for path in _entries(folder):
+            is_of_login = path.name.startswith(folders[folder])
+            if not is_of_login and path not in unseen:
+                shown.append(path)
+    hidden = (path for path in view.hidden if path.parent not in covered)
     return replace(
         view,
-        hidden=(home, *in_other_folders),
+        hidden=(*covered, *hidden),
         opened=(*shown, *view.opened),
     )
+
+
+def _can_be_covered(folder: Path, view: Layout) -> bool:
+    """False if commands may write to a folder, which shows new entries then, or see another one in
+    its place."""
+    if folder == _ROOT or is_inside(folder, [_DEVICES]):
+        return False
+    return not is_inside(folder, view.writable) or is_inside(folder, view.protected)
 
 
 def layout(

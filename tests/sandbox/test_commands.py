@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -827,3 +828,101 @@ def test_a_workspace_inside_of_a_home_with_a_login_can_be_written(
     sandbox.release()
     assert done.stdout == b"text\none\n"
     assert not (home / "x").exists()
+
+
+@pytest.mark.parametrize("folder", ["elsewhere", "user", "user/.codex/logins"])
+def test_a_login_that_is_a_link_stays_hidden_when_it_is_renewed(
+    backend: Backend, tmp_path: Path, folder: str
+) -> None:
+    if not _hides_new_logins(backend):
+        pytest.skip("it hides the present file alone")
+    home, work, elsewhere = (
+        tmp_path / "user/.codex",
+        tmp_path / "work",
+        tmp_path / folder,
+    )
+    for each in (home, work, elsewhere):
+        each.mkdir(parents=True, exist_ok=True)
+    (elsewhere / "login.json").write_text("secret", encoding="ascii")
+    (elsewhere / ".login.json.part-1").write_text("secret", encoding="ascii")
+    (elsewhere / "other").write_text("shown", encoding="ascii")
+    (home / "auth.json").symlink_to(elsewhere / "login.json")
+    lock = home / "auth.json.lock"
+    if backend.name in {"supervised", "landlock"}:
+        # They show one that is made later.
+        lock.touch()
+    sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
+    script = (
+        f"cd {elsewhere}; echo ready; read go; cat other;"
+        f" cat {home}/auth.json login.json .login.json.part-1 .login.json.part-2;"
+        f" (exec 9<{lock}) && echo held; exit 0"
+    )
+    argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
+    command = subprocess.Popen(
+        argv, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline() == "ready\n"
+    lock.touch()
+    part = elsewhere / ".login.json.part-2"
+    part.write_text("secret", encoding="ascii")
+    part.rename(elsewhere / "login.json")
+    part.write_text("secret", encoding="ascii")
+    out, _ = command.communicate("go\n", timeout=30)
+    sandbox.release()
+    assert out == "shown"
+
+
+def test_a_part_of_a_login_that_is_a_link_is_hidden(
+    backend: Backend, tmp_path: Path
+) -> None:
+    home, work, elsewhere = (tmp_path / name for name in ("home", "work", "elsewhere"))
+    for folder in (home, work, elsewhere):
+        folder.mkdir()
+    for name in ("login.json", ".login.json.part-1"):
+        (elsewhere / name).write_text("secret", encoding="ascii")
+    (home / "auth.json").symlink_to(elsewhere / "login.json")
+    sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
+    words = ["cat", f"{elsewhere}/login.json", f"{elsewhere}/.login.json.part-1"]
+    argv = sandbox.command(words, workspace(work), work)
+    done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
+    sandbox.release()
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_a_login_may_be_a_link_to_shared_memory(
+    backend: Backend, tmp_path: Path
+) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    for folder in (home, work):
+        folder.mkdir()
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as login:
+        login.write(b"secret")
+        login.flush()
+        (home / "auth.json").symlink_to(login.name)
+        sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
+        script = f"echo ready; true >/dev/shm/one; cat {login.name}"
+        argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
+        done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
+        sandbox.release()
+    assert (done.returncode, done.stdout) == (1, b"ready\n")
+
+
+def test_an_entry_of_a_home_with_a_login_may_vanish_before_a_command_starts(
+    backend: Backend, tmp_path: Path
+) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    for folder in (home / "folder", work):
+        folder.mkdir(parents=True)
+    for name in ("auth.json", "config.toml", "file"):
+        (home / name).write_text("text", encoding="ascii")
+    (home / "link").symlink_to("file")
+    sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
+    words = ["cat", f"{home}/config.toml"]
+    argv = sandbox.command(words, workspace(work), work)
+    for name in ("file", "link"):
+        (home / name).unlink()
+    (home / "folder").rmdir()
+    done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
+    sandbox.release()
+    assert (done.stdout, done.stderr) == (b"text", b"")

@@ -89,7 +89,8 @@ def restrict(
         if posix.isatty(descriptor):
             _add_rule(ruleset, descriptor, handled & _OF_FILES)
     unread = [path for path in hidden if not _is_in(path, [*writable, *whole])]
-    for path in (*_parts("/", ["/dev", *unread]), "/dev/shm"):
+    shared_memory = _parts("/dev/shm", unread)
+    for path in (*_parts("/", ["/dev", *unread]), *shared_memory):
         _grant(ruleset, path, _READ_FILE)
     # Device files must not be made: root could make one of the disk.
     rights = handled & ~(_READ_FILE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)

@@ -220,18 +220,36 @@ def _hide(hidden: list[str], opened: list[str]) -> None:
     """Cover hidden files with a device that cannot be opened, and folders with empty ones.
 
     Only root can list the empty ones. Opened paths below them are put back; a link stays a link,
-    because what it leads to may be hidden.
+    because what it leads to may be hidden. An opened path may have been removed meanwhile.
     """
-    trees = {path: _clone(path, posix.O_NOFOLLOW) for path in opened}
+    trees: dict[str, int] = {}
+    for path in opened:
+        try:
+            trees[path] = _clone(path, posix.O_NOFOLLOW)
+        except FileNotFoundError:
+            continue
     posix.mkdir(_EMPTY, 0)
-    outer_first = sorted((*hidden, *opened), key=lambda path: path.count("/"))
+    outer_first = sorted((*hidden, *trees), key=lambda path: path.count("/"))
     for path in outer_first:
         if path in trees:
-            _place(trees[path], path)
-        elif not stat.S_ISDIR(posix.stat(path).st_mode):
+            try:
+                _place(trees[path], path)
+            except FileNotFoundError:
+                # It was removed after it was cloned.
+                posix.close(trees[path])
+            continue
+        try:
+            mode = posix.stat(path).st_mode
+        except FileNotFoundError:
+            # A hidden folder above it has no such entry, and neither has the own `/dev` of the view.
+            unseen = ("/dev", *hidden)
+            if not any(path.startswith(f"{folder}/") for folder in unseen):
+                raise
+            continue
+        if not stat.S_ISDIR(mode):
             _cover(path, "/dev/null")
         else:
-            inside = [each for each in opened if each.startswith(f"{path}/")]
+            inside = [each for each in trees if each.startswith(f"{path}/")]
             if inside:
                 _empty_folder(path, {each: trees[each] for each in inside})
             else:
