@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,16 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from tests.support.documents import (
+    DOCS,
+    PAGES,
+    ROOT,
+    blocks,
+    name_of,
+    reader_environment,
+)
 from tests.support.server import ScriptedServer
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
 _PROGRAM_S = 60
 """How long one program may take, on a machine that does much else too."""
@@ -37,16 +41,6 @@ ANSWERS = {
     "Rate this repo": '{"stars": 5}',
     "And in one word?": "Hello.",
 }
-
-
-def name_of(page: Path) -> str:
-    """The name that a test has for the page, as in `how-to/undo`."""
-    folder = DOCS if page.is_relative_to(DOCS) else ROOT
-    return page.relative_to(folder).with_suffix("").as_posix()
-
-
-def blocks(language: str, text: str = README) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def test_pictures_are_there_small_and_described() -> None:
@@ -112,23 +106,6 @@ def repo(tmp_path: Path) -> Path:
     ):
         subprocess.run(["git", *command], cwd=folder, check=True)
     return folder
-
-
-def environment(tmp_path: Path) -> dict[str, str]:
-    programs = tmp_path / "bin"
-    programs.mkdir(exist_ok=True)
-    program = programs / "codex-py"
-    program.write_text(
-        f'#!/bin/sh\nexec {sys.executable} -m codex_py "$@"\n', encoding="utf-8"
-    )
-    program.chmod(0o755)
-    return {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(tmp_path / "home"),
-        "SHELL": "/bin/bash",
-        "MOCK_KEY": "none",
-    }
 
 
 def same_but_for_ids(text: str) -> str:
@@ -260,7 +237,7 @@ def run(command: str, tmp_path: Path, repo: Path) -> str:
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=repo,
-        env=environment(tmp_path),
+        env=reader_environment(tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_PROGRAM_S,
@@ -273,7 +250,7 @@ def run(command: str, tmp_path: Path, repo: Path) -> str:
 def test_the_provider_example_is_a_valid_configuration(
     tmp_path: Path, home: Path, repo: Path
 ) -> None:
-    (example,) = blocks("toml")
+    (example,) = blocks("toml", README)
     (home / "config.toml").write_text(example, encoding="utf-8")
     command = "codex-py config explain model_providers.mine.base_url --strict-config"
     assert '"https://llm.example.com/v1"' in run(command, tmp_path, repo)
