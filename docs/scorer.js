@@ -25,14 +25,14 @@ const shareOf = (words, others) =>
   words.filter((word) => others.includes(word)).length / Math.max(words.length, 1);
 
 var Scorer = {
-  score: ([page, title, , , score, , kind]) => {
+  score: ([page, title, anchor, , score, , kind]) => {
     const query = stemsOfQuery();
     const words = stemsOf(title);
     const match = shareOf(query, words);
     if (kind === "object" || (LAST_PAGES.has(page) && match < 1)) return score - 100;
     const isAnswer = page.startsWith("how-to/") || page === "updating";
     const isWholeTitle = match === 1 && shareOf(words, query) === 1;
-    return score + 60 * match + (isAnswer ? 20 : 0) + (isWholeTitle ? 30 : 0);
+    return score + (anchor ? 45 : 60) * match + (isAnswer ? 20 : 0) + (isWholeTitle ? 30 : 0);
   },
 
   // The values of Sphinx.

@@ -343,7 +343,9 @@ def plain_server() -> Generator[str]:
 
 def shown(language: str) -> list[str]:
     """The code blocks of the first chapter in a language."""
-    chapter, _, _ = DOC.read_text(encoding="utf-8").partition("\n## All extension points\n")
+    chapter, _, _ = DOC.read_text(encoding="utf-8").partition(
+        "\n## All extension points\n"
+    )
     pattern = rf"^```{language}\n(.*?)^```$"
     return re.findall(pattern, chapter, re.MULTILINE | re.DOTALL)
 

@@ -46,7 +46,9 @@ def shown_block(text: str) -> str:
 
 
 def _shown_blocks(text: str) -> list[str]:
-    _, _, chapters = DOC.read_text(encoding="utf-8").partition("\n## All extension points\n")
+    _, _, chapters = DOC.read_text(encoding="utf-8").partition(
+        "\n## All extension points\n"
+    )
     blocks = re.findall(r"^```\w+\n(.*?)^```$", chapters, re.MULTILINE | re.DOTALL)
     return [each for each in blocks if text in each]
 
