@@ -23,7 +23,7 @@ _FONTS = (
     "/usr/share/fonts/TTF/DejaVuSans{}.ttf",
     "/Library/Fonts/DejaVuSans{}.ttf",
 )
-_README = {"2 running": "working", "3 question": "question", "4 answered": "answer"}
+_README = {"2 running": "working", "3 question": "question"}
 _README_COLUMNS = 90
 _NOT_IN_MONO = set("⠋⠙⠸⠴⠦⠇")
 """They are in DejaVu Sans."""
