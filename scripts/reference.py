@@ -1,7 +1,8 @@
 """Writes files that are derived from tables of the program.
 
-These are the JSON Schemas of the events and of the configuration, the reference of the configuration, and the manual
-page. The schemas are for editors and for other languages. `tests/test_reference.py` compares all four with the program.
+These are the JSON Schemas of the events and of the configuration, the reference of the configuration, the codes of a
+`CodexError`, and the manual page. The schemas are for editors and for other languages. `tests/test_reference.py`
+compares all five with the program.
 """
 
 import json
@@ -32,11 +33,16 @@ from codex_py.config.declared.settings import Settings
 from codex_py.config.keymap import ALIASES, KEY
 from codex_py.protocol import events
 from codex_py.protocol.annotations import Kind, alternatives, form, plain
+from codex_py.protocol.error_codes import CODES, OTHER_CODES, ErrorCode
 from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.json_schema import SchemaWriter
 
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "codex_py" / "schemas"
+_ERROR_CODES: Final = ROOT / "docs" / "codex-error-codes.md"
+_GENERATED: Final = (
+    "<!-- The lists below are written by scripts/generate-reference. -->\n"
+)
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ONE_KEY: Final = (
     rf"((ctrl|control|alt|option|shift|super)-)*({KEY}|{'|'.join(ALIASES)})"
@@ -65,6 +71,7 @@ def files() -> dict[Path, str]:
         SCHEMAS / "config.json": _json(config_schema()),
         SCHEMAS / "events.json": _json(events_schema()),
         ROOT / "docs" / "configuration-reference.md": configuration_page(),
+        _ERROR_CODES: error_codes_page(),
         ROOT / "docs" / "codex-py.1": manual_page(),
     }
 
@@ -264,6 +271,29 @@ def configuration_page() -> str:
             "",
         )
     )
+
+
+def error_codes_page() -> str:
+    """The page of the codes of a `CodexError`: its prose as it is, and the lists."""
+    prose, mark, _ = _ERROR_CODES.read_text(encoding="utf-8").partition(_GENERATED)
+    parts = [f"{prose}{mark}"]
+    for title, codes in CODES.items():
+        rows = "\n".join(map(_error_code_row, codes))
+        parts.append(
+            f"## {title}\n\n| code | when | retryable |\n|---|---|---|\n{rows}\n"
+        )
+    names = ", ".join(f"`{name}`" for name in sorted(OTHER_CODES))
+    parts.append(
+        "## Of subcommands, servers and the terminal\n\n"
+        f"An `Agent` never gives one of these; the message says what was wrong: {names}.\n"
+    )
+    return "\n".join(parts)
+
+
+def _error_code_row(code: ErrorCode) -> str:
+    retryable = "yes" if code.retryable else "no"
+    occasion = f"{code.occasion[0].upper()}{code.occasion[1:]}."
+    return f"| `{code.name}` | {occasion} | {retryable} |"
 
 
 def _entry_kind(declared: Key) -> Kind:

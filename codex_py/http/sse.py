@@ -227,9 +227,11 @@ class _Bounds:
         """
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
-            raise _too_large("an event", MAX_EVENT_BYTES, "event_too_large")
+            raise _too_large("an event", MAX_EVENT_BYTES, code="event_too_large")
         if self._bytes > MAX_RESPONSE_BYTES:
-            raise _too_large("the response", MAX_RESPONSE_BYTES, "response_too_large")
+            raise _too_large(
+                "the response", MAX_RESPONSE_BYTES, code="response_too_large"
+            )
         if time.monotonic() - self._news_at > self._max_quiet_s:
             raise StreamError.broke_off(
                 f"no event for {self._max_quiet_s:.0f} s, only signs of life",
@@ -237,6 +239,6 @@ class _Bounds:
             )
 
 
-def _too_large(what: str, max_bytes: int, code: str) -> ModelError:
+def _too_large(what: str, max_bytes: int, *, code: str) -> ModelError:
     message = f"{what} is larger than {max_bytes} bytes"
     return ModelError(message, code=code, exit_code=ExitCode.UNAVAILABLE)

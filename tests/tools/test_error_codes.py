@@ -30,14 +30,19 @@ def strings(
                 yield from constants(each)
 
 
-def codes_of(module: ast.Module) -> Iterator[str]:
-    nodes = list(ast.walk(module))
+def assignments(module: ast.Module) -> Mapping[str, Sequence[ast.expr]]:
+    """The values that a module gives to each name."""
     assigned: dict[str, list[ast.expr]] = {}
-    for node in nodes:
+    for node in ast.walk(module):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 assigned.setdefault(ast.unparse(target), []).append(node.value)
-    for node in nodes:
+    return assigned
+
+
+def codes_of(module: ast.Module) -> Iterator[str]:
+    assigned = assignments(module)
+    for node in ast.walk(module):
         match node:
             case ast.Constant(value=str(text)):
                 yield from re.findall(r"^\[ERROR:(\w+)\] ", text)

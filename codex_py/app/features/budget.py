@@ -188,9 +188,10 @@ class BudgetFeature:
     def _end_of_time(self) -> None:
         """End all running turns, because `max_time` is over."""
         reason = f"`max_time` ({self.limits.max_time:g} s) is over"
-        error = self.stop(limit_reached(reason, "wall_clock", ExitCode.WALL_CLOCK))
+        error = limit_reached(reason, code="wall_clock", exit_code=ExitCode.WALL_CLOCK)
+        ending = self.stop(error)
         for thread in [*self._running]:
-            thread.end(error)
+            thread.end(ending)
 
     @asynccontextmanager
     async def _around_turn(self, thread: Thread) -> AsyncGenerator[None]:

@@ -98,7 +98,7 @@ class Meter:
 
     def error(self) -> CodexError:
         reason = f"{self.state} are used, and the next request does not fit into `{self.key}`"
-        return limit_reached(reason, self.code, self.exit_code)
+        return limit_reached(reason, code=self.code, exit_code=self.exit_code)
 
 
 class Reservation:
@@ -138,7 +138,7 @@ class Reservation:
             meter.used += price.of(self.used or Usage())
 
 
-def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
+def limit_reached(reason: str, *, code: str, exit_code: ExitCode) -> CodexError:
     """Make the error that ends a turn at a limit."""
     text = f"budget reached: {reason}; to go on, resume the session with a higher limit"
     return CodexError(text, code=code, exit_code=exit_code)
