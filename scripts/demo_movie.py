@@ -25,7 +25,7 @@ from codex_py.testing import (
 from codex_py.testing.events import Event
 from scripts.animated_svg import Frame, Row
 from scripts.demo_story import PATCH, plan
-from scripts.screen_colors import Look
+from scripts.screen_colors import BACKGROUNDS, Look
 from tests.support.pty_program import PtyProgram
 
 DESCRIPTION = (
@@ -33,7 +33,6 @@ DESCRIPTION = (
     " line, and runs the tests again, which pass."
 )
 COLUMNS, ROWS = 84, 28
-_BACKGROUND = {"dark": "rgb:1111/1313/1717", "light": "rgb:ffff/ffff/ffff"}
 _KEY_S, _EVENT_S = 0.03, 0.045
 _SETTLED_S = 0.02
 """A screen that changes again sooner than this is half drawn, and is left out."""
@@ -116,7 +115,7 @@ def recorded_movie(look: Look) -> tuple[Sequence[Frame], float]:
         with _RecordedProgram(
             argv, repository, environment, columns=COLUMNS, rows=ROWS
         ) as program:
-            program.background = _BACKGROUND[look]
+            program.background = BACKGROUNDS[look]
             program.wait_for("gpt-5.5")
             program.read_for(1.0)
             program.frames.clear()

@@ -17,6 +17,11 @@ GROUNDS: Final[dict[Look, Ground]] = {
     "dark": Ground("#111317", "#d7dae0"),
     "light": Ground("#ffffff", "#24292f"),
 }
+BACKGROUNDS: Final[dict[Look, str]] = {
+    "dark": "rgb:1111/1313/1717",
+    "light": "rgb:ffff/ffff/ffff",
+}
+"""What a terminal answers to a program that asks for its background."""
 _NAMED: Final[dict[Look, dict[str, str]]] = {
     "dark": {
         "black": "#3b4048",

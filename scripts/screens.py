@@ -23,7 +23,13 @@ _FONTS = (
     "/usr/share/fonts/TTF/DejaVuSans{}.ttf",
     "/Library/Fonts/DejaVuSans{}.ttf",
 )
-_README = {"2 running": "working", "3 question": "question"}
+_README: dict[Look, dict[str, str]] = {
+    "dark": {
+        "2 running": "terminal-working.png",
+        "3 question": "terminal-question.png",
+    },
+    "light": {"3 question": "terminal-question-light.png"},
+}
 _README_COLUMNS = 90
 _NOT_IN_MONO = set("⠋⠙⠸⠴⠦⠇")
 """They are in DejaVu Sans."""
@@ -46,31 +52,45 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.animated:
-        for look in LOOKS:
-            frames, end_s = recorded_movie(look)
-            picture = animated_svg(frames, end_s, look, DESCRIPTION)
-            path = arguments.folder / f"demo-{look}.svg"
-            path.write_text(picture, encoding="utf-8")
-        return
-    if arguments.readme:
-        for stage, screen in session_screens(_README_COLUMNS, alone=True):
-            if name := _README.get(stage):
-                picture = _drawn(screen, "dark")
-                picture.save(arguments.folder / f"terminal-{name}.png", optimize=True)
-        return
-    if arguments.sessions:
-        for width in WIDTHS:
-            pictures: dict[str, list[Image.Image]] = {}
-            for stage, screen in session_screens(width):
-                pictures.setdefault(stage, []).append(_drawn(screen, "dark"))
-                _beside(pictures[stage]).save(arguments.folder / f"{stage}-{width}.png")
-        return
-    for name in arguments.names or SITUATIONS:
+        _draw_demo(arguments.folder)
+    elif arguments.readme:
+        _draw_readme(arguments.folder)
+    elif arguments.sessions:
+        _draw_sessions(arguments.folder)
+    else:
+        _draw_situations(arguments.folder, arguments.names or list(SITUATIONS))
+
+
+def _draw_demo(folder: Path) -> None:
+    for look in LOOKS:
+        frames, end_s = recorded_movie(look)
+        picture = animated_svg(frames, end_s, look, DESCRIPTION)
+        (folder / f"demo-{look}.svg").write_text(picture, encoding="utf-8")
+
+
+def _draw_readme(folder: Path) -> None:
+    for look, names in _README.items():
+        stages = session_screens(_README_COLUMNS, alone=True, look=look)
+        for stage, screen in stages:
+            if stage in names:
+                _drawn(screen, look).save(folder / names[stage], optimize=True)
+
+
+def _draw_sessions(folder: Path) -> None:
+    for width in WIDTHS:
+        pictures: dict[str, list[Image.Image]] = {}
+        for stage, screen in session_screens(width):
+            pictures.setdefault(stage, []).append(_drawn(screen, "dark"))
+            _beside(pictures[stage]).save(folder / f"{stage}-{width}.png")
+
+
+def _draw_situations(folder: Path, names: Sequence[str]) -> None:
+    for name in names:
         for theme_name, theme in THEMES.items():
             look: Look = "light" if theme_name == "light" else "dark"
             for width in WIDTHS:
                 picture = _picture(SITUATIONS[name](width, theme), width, look)
-                picture.save(arguments.folder / f"{name}-{theme_name}-{width}.png")
+                picture.save(folder / f"{name}-{theme_name}-{width}.png")
 
 
 def _picture(text: str, width: int, look: Look) -> Image.Image:

@@ -25,6 +25,7 @@ from codex_py.testing import (
 )
 from codex_py.testing.events import Event
 from codex_py.testing.script import Script
+from scripts.screen_colors import BACKGROUNDS, Look
 from tests.support.codex import CODEX
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
@@ -129,15 +130,18 @@ def _plan(done: int) -> Sequence[Event]:
 
 
 def session_screens(
-    columns: int, *, alone: bool = False
+    columns: int, *, alone: bool = False, look: Look = "dark"
 ) -> Generator[tuple[str, pyte.Screen]]:
     """The name of each stage, and the screen at that time: all of this program, then all of Codex.
 
-    `alone`: without Codex."""
+    Args:
+        alone: without Codex.
+        look: of the terminal's background.
+    """
     for name in ("codex-py", "codex"):
         if name == "codex" and (alone or CODEX is None):
             continue
-        with _program(name, columns) as program:
+        with _program(name, columns, look) as program:
             for stage, reach in STAGES.items():
                 reach(program)
                 program.read_for(0.5)
@@ -199,7 +203,7 @@ STAGES: dict[str, Callable[[PtyProgram], None]] = {
 
 
 @contextmanager
-def _program(name: str, columns: int) -> Generator[PtyProgram]:
+def _program(name: str, columns: int, look: Look) -> Generator[PtyProgram]:
     with (
         TemporaryDirectory() as folder,
         ScriptedServer([answer] * 99, check_calls=False, check_prefix=False) as server,
@@ -228,5 +232,5 @@ def _program(name: str, columns: int) -> Generator[PtyProgram]:
         if name == "codex-py":
             argv = [str(Path(sys.executable).with_name("codex-py"))]
         with PtyProgram(argv, repo, environment, columns=columns, rows=ROWS) as program:
-            program.background = "rgb:1111/1313/1717"
+            program.background = BACKGROUNDS[look]
             yield program
