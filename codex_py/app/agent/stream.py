@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Generic, Self
 
@@ -154,8 +154,10 @@ class _Events(AsyncIterator[Event]):
     def __init__(self, stream: EventStream[Any]) -> None:
         self._stream = stream
 
-    async def __anext__(self) -> Event:
-        return await self._stream.next()
+    # This is no coroutine: its frame would be part of the traceback of a cancelled loop, and
+    # whoever keeps the exception would keep the iterator.
+    def __anext__(self) -> Coroutine[Any, Any, Event]:
+        return self._stream.next()
 
     def __del__(self) -> None:
         # The event loop may be closed.

@@ -30,7 +30,14 @@ from codex_py.protocol.events import (
     TurnCompleted,
     TurnStarted,
 )
-from codex_py.testing import FakeModel, Pause, call, ev_created, ev_message
+from codex_py.testing import (
+    FakeModel,
+    Pause,
+    call,
+    ev_completed,
+    ev_created,
+    ev_message,
+)
 
 Place: TypeAlias = Callable[[Event], bool]
 
@@ -388,6 +395,57 @@ def test_ctrl_c_in_the_loop_leaves_a_result() -> None:
     )
     aborted = "TurnAborted('the turn was interrupted')\n"
     assert (done.stdout, done.stderr) == (aborted * 3, "")
+
+
+def test_a_reader_that_is_cancelled_interrupts_the_turn_although_its_exception_is_kept() -> (
+    None
+):
+    async def main() -> None:
+        model = FakeModel(call("exec_command", cmd="sleep 60"), "Still here.")
+        agent = Agent(model)
+        waits = asyncio.Event()
+
+        async def read() -> None:
+            async for event in agent.stream("go"):
+                if is_command(event):
+                    waits.set()
+
+        reader = asyncio.create_task(read())
+        await waits.wait()
+        reader.cancel()
+        # A notebook keeps the exception of a cell, with its traceback and the frames of that.
+        with pytest.raises(asyncio.CancelledError) as kept:
+            await reader
+        assert (await agent.run("And now?")).text == "Still here."
+        assert kept.traceback
+        await agent.close()
+
+    asyncio.run(main())
+
+
+def test_a_reader_may_stop_waiting_for_one_event() -> None:
+    pause = Pause()
+    slow = [ev_created(), pause, *ev_message("Hello."), ev_completed()]
+
+    async def main() -> None:
+        types: list[str] = []
+        async with Agent(FakeModel(slow)) as agent, agent.stream("go") as stream:
+            events = aiter(stream)
+            while True:
+                try:
+                    event = await asyncio.wait_for(anext(events), 0.2)
+                except TimeoutError:
+                    pause.until.set()
+                    types.append("time-out")
+                except StopAsyncIteration:
+                    break
+                else:
+                    types.append(type(event).__name__)
+            assert stream.result.text == "Hello."
+        assert "time-out" in types
+        assert types[-1] == "TurnCompleted"
+
+    asyncio.run(main())
 
 
 def test_a_turn_that_is_left_has_the_text_that_had_come() -> None:
