@@ -143,7 +143,8 @@ class ApprovalRequest:
     paths: tuple[Path, ...] = ()
     """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
     tool: tuple[str, Mapping[str, Any]] | None = None
-    """`mcp__server__tool` and its arguments, for `mcp`; the host and the port, for `network`."""
+    """`mcp__server__tool` and its arguments, for `mcp`; a function of the library is
+    `mcp__python__function`. The host and the port, for `network`."""
     files: Sequence[PatchedFile] = field(default=(), compare=False)
     """The complete files before and after the change, for `patch`."""
     item_id: str | None = field(default=None, compare=False)
@@ -152,6 +153,15 @@ class ApprovalRequest:
     """The model's own reason, which is also the end of `reason`."""
     agent: str | None = None
     """The nickname of the subagent that makes the call; None if it is the session's own."""
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments of the function, or of the tool of an MCP server; empty for any other
+        call."""
+        if self.kind != "mcp" or self.tool is None:
+            return {}
+        _, arguments = self.tool
+        return arguments
 
     @property
     def question(self) -> dict[str, Any]:

@@ -375,7 +375,9 @@ def asked(approve: Any, *further: str) -> tuple[list[int], FakeModel]:
 
 
 async def says_no(request: ApprovalRequest) -> Review:
-    assert request.tool == ("mcp__python__pay", {"euros": 5}) or request.kind == "mcp"
+    assert request.kind == "mcp"
+    assert request.tool == ("mcp__python__pay", {"euros": 5})
+    assert request.arguments == {"euros": 5}
     return Review(ReviewDecision.DENIED, "too much")
 
 
@@ -392,6 +394,16 @@ def test_a_plain_or_async_function_approves_calls() -> None:
     paid, model = asked(says_no)
     assert paid == []
     assert "too much" in model.requests[1].output("call_1")
+
+
+def test_only_functions_and_tools_of_servers_have_arguments_to_approve(
+    tmp_path: Path,
+) -> None:
+    command = ApprovalRequest("command", "true", tmp_path)
+    network = ApprovalRequest(
+        "network", "pypi.org:443", tmp_path, tool=("pypi.org", {"port": 443})
+    )
+    assert (command.arguments, network.arguments) == ({}, {})
 
 
 def test_without_approval_calls_that_need_one_are_refused() -> None:
