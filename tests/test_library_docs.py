@@ -9,11 +9,13 @@ import re
 import socket
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from codex_py.testing import (
@@ -284,3 +286,110 @@ def test_the_example_of_a_server_streams_events(
         program.kill()
     assert types[:3] == ["thread.started", "turn.started", "message_delta"]
     assert "turn.completed" in types
+
+
+def test_the_example_of_tests_passes(run: Run) -> None:
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", example("test_shop"))
+    assert "7 passed" in done
+
+
+EXECUTE = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], as_version=4)
+NotebookClient(notebook, kernel_name="python3", timeout=100).execute()
+nbformat.write(notebook, sys.argv[2])
+"""
+"""Runs the cells of a notebook in a kernel, and writes a copy with their outputs."""
+
+
+def outputs(notebook: Path) -> list[str]:
+    """The output of each cell with code: what it printed, and its value."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    shown: list[str] = []
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        text = ""
+        for output in cell["outputs"]:
+            # A cell that fails has another kind of output, without either.
+            lines = output["text"] if "text" in output else output["data"]["text/plain"]
+            text += "".join(lines)
+        shown.append(text)
+    return shown
+
+
+def test_the_cells_of_the_notebook_print_what_it_shows(
+    run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    notebook = ROOT / "examples" / "notebook.ipynb"
+    executed = tmp_path / "executed.ipynb"
+    run("-c", EXECUTE, str(notebook), str(executed))
+    shown = outputs(notebook)
+    assert shown[0] == f"{HELLO}\n"
+    assert "another event loop" in shown[-1]
+    assert outputs(executed) == shown
+
+
+@pytest.fixture
+def web_server(
+    site: Path, tmp_path: Path, run: Run, server: ScriptedServer
+) -> Iterator[httpx.Client]:
+    """A client of the example with server-sent events, which runs on a free port."""
+    pytest.importorskip("fastapi")
+    program = subprocess.Popen(
+        [sys.executable, "-W", "error", example("server_sent_events"), "0"],
+        cwd=tmp_path / "folder",
+        env=environment(server, site, tmp_path / "home"),
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    with program:
+        assert program.stderr is not None
+        address = None
+        while address is None:
+            address = re.search(r"http://127\.0\.0\.1:\d+", next(program.stderr))
+        with httpx.Client(base_url=address[0], timeout=60) as client:
+            yield client
+        program.terminate()
+
+
+def sent_events(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def test_the_example_of_a_web_server_streams_turns(web_server: httpx.Client) -> None:
+    with web_server.stream("GET", "/turn", params={"prompt": "Say hello"}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        first = list(sent_events(response))
+    text = "".join(event.get("delta", "") for event in first)
+    assert (text, first[-1]["type"]) == (HELLO, "turn.completed")
+    thread = first[0]["thread_id"]
+    further = {"prompt": "And in one word?", "thread": thread}
+    with web_server.stream("GET", "/turn", params=further) as response:
+        second = list(sent_events(response))
+    assert second[0]["thread_id"] == thread
+    unknown = {"prompt": "Say hello", "thread": "unknown"}
+    with web_server.stream("GET", "/turn", params=unknown) as response:
+        assert [event["code"] for event in sent_events(response)] == ["session"]
+
+
+def test_a_client_of_the_web_server_that_goes_away_interrupts_its_turn(
+    web_server: httpx.Client, tmp_path: Path
+) -> None:
+    asked = {"prompt": "Take your time"}
+    with web_server.stream("GET", "/turn", params=asked) as response:
+        for event in sent_events(response):
+            if event["type"] == "item.started":
+                break
+    sessions = tmp_path / "home" / ".codex" / "sessions"
+    (file,) = sessions.rglob("*.jsonl")
+    deadline = time.monotonic() + 30
+    while "turn_aborted" not in file.read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
