@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 from pyte.screens import Char
 
-from scripts.screen_colors import GROUNDS, Look, ground_of
+from scripts.screen_colors import BORDERS, GROUNDS, Look, ground_of
 
 _COLUMN, _ROW, _EDGE, _FONT_SIZE = 9, 20, 14, 15
 _BASELINE = 15
@@ -19,7 +19,6 @@ _FONTS = (
     "ui-monospace,SFMono-Regular,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',"
     "'Liberation Mono',monospace"
 )
-_BORDERS = {"dark": "#30363d", "light": "#d0d7de"}
 
 Row: TypeAlias = tuple[Char, ...]
 
@@ -76,7 +75,7 @@ def animated_svg(
             "</style>",
             f"<defs>{''.join(drawn)}</defs>",
             f'<rect x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"'
-            f' fill="{ground.paper}" stroke="{_BORDERS[look]}"/>',
+            f' fill="{ground.paper}" stroke="{BORDERS[look]}"/>',
             f'<g id="strip">{"".join(strip)}</g>',
             "</svg>",
             "",

@@ -17,6 +17,7 @@ GROUNDS: Final[dict[Look, Ground]] = {
     "dark": Ground("#111317", "#d7dae0"),
     "light": Ground("#ffffff", "#24292f"),
 }
+BORDERS: Final[dict[Look, str]] = {"dark": "#30363d", "light": "#d0d7de"}
 BACKGROUNDS: Final[dict[Look, str]] = {
     "dark": "rgb:1111/1313/1717",
     "light": "rgb:ffff/ffff/ffff",

@@ -14,7 +14,7 @@ from pyte.screens import Char
 
 from scripts.animated_svg import animated_svg
 from scripts.demo_movie import DESCRIPTION, recorded_movie
-from scripts.screen_colors import GROUNDS, LOOKS, Look, ground_of
+from scripts.screen_colors import BORDERS, GROUNDS, LOOKS, Look, ground_of
 from scripts.session_screens import session_screens
 from tests.frontends.tui.situations import SITUATIONS, THEMES, WIDTHS
 
@@ -27,9 +27,16 @@ _README: dict[Look, dict[str, str]] = {
     "dark": {
         "2 running": "terminal-working.png",
         "3 question": "terminal-question.png",
+        "5 going back": "terminal-rewind.png",
     },
-    "light": {"3 question": "terminal-question-light.png"},
+    "light": {
+        "3 question": "terminal-question-light.png",
+        "5 going back": "terminal-rewind-light.png",
+    },
 }
+"""The file of each stage of a session."""
+_FIRST_TEXTS = {"5 going back": "Go back to"}
+"""The text of the first row that is drawn, if that is not the first one."""
 _README_COLUMNS = 90
 _NOT_IN_MONO = set("⠋⠙⠸⠴⠦⠇")
 """They are in DejaVu Sans."""
@@ -73,7 +80,8 @@ def _draw_readme(folder: Path) -> None:
         stages = session_screens(_README_COLUMNS, alone=True, look=look)
         for stage, screen in stages:
             if stage in names:
-                _drawn(screen, look).save(folder / names[stage], optimize=True)
+                picture = _drawn(screen, look, _FIRST_TEXTS.get(stage, ""))
+                picture.save(folder / names[stage], optimize=True)
 
 
 def _draw_sessions(folder: Path) -> None:
@@ -110,19 +118,23 @@ def _beside(pictures: Sequence[Image.Image]) -> Image.Image:
     return whole
 
 
-def _drawn(screen: pyte.Screen, look: Look) -> Image.Image:
+def _drawn(screen: pyte.Screen, look: Look, first_text: str = "") -> Image.Image:
+    """Draw the rows from the one with the text to the last one that is not empty."""
+    first = next(y for y, row in enumerate(screen.display) if first_text in row)
     rows = [y for y, row in enumerate(screen.display) if row.strip()]
-    height = rows[-1] + 1 if rows else 1
+    last = rows[-1] if rows else first
+    height = last - first + 1
     size = screen.columns * _COLUMN + 2 * _EDGE, height * _ROW + 2 * _EDGE
     image = Image.new("RGB", size, GROUNDS[look].paper)
     draw = ImageDraw.Draw(image)
+    draw.rectangle((0, 0, size[0] - 1, size[1] - 1), outline=BORDERS[look])
     fonts = [
         _font(f"Mono{suffix}") for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")
     ]
     fonts.append(_font(""))
     for y in range(height):
         for x in range(screen.columns):
-            _draw_cell(draw, screen.buffer[y][x], (x, y), look, fonts)
+            _draw_cell(draw, screen.buffer[first + y][x], (x, y), look, fonts)
     return image
 
 

@@ -138,11 +138,12 @@ def session_screens(
         alone: without Codex.
         look: of the terminal's background.
     """
+    stages = ALONE if alone else STAGES
     for name in ("codex-py", "codex"):
         if name == "codex" and (alone or CODEX is None):
             continue
         with _program(name, columns, look) as program:
-            for stage, reach in STAGES.items():
+            for stage, reach in stages.items():
                 reach(program)
                 program.read_for(0.5)
                 yield stage, program.screen
@@ -180,6 +181,16 @@ def _answered(program: PtyProgram) -> None:
     program.read_for(1.0)
 
 
+def _going_back(program: PtyProgram) -> None:
+    program.press("esc")
+    program.wait_for("again to go back")
+    program.press("esc")
+    program.wait_for("Go back to a prompt")
+    program.read_for(0.5)
+    program.press("enter")
+    program.wait_for_question("The conversation and the files")
+
+
 def _menu(program: PtyProgram) -> None:
     program.type("/")
 
@@ -200,6 +211,14 @@ STAGES: dict[str, Callable[[PtyProgram], None]] = {
     "5 menu": _menu,
     "6 waiting": _waiting,
 }
+ALONE: dict[str, Callable[[PtyProgram], None]] = {
+    "1 start": _start,
+    "2 running": _running,
+    "3 question": _question,
+    "4 answered": _answered,
+    "5 going back": _going_back,
+}
+"""The stages without Codex."""
 
 
 @contextmanager

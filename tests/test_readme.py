@@ -14,6 +14,7 @@ import codex_py
 from codex_py.cli.commands import find_command
 from codex_py.cli.help_pages import help_text
 from codex_py.cli.package_commands import further_members, package_command
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.testing import (
     RecordedRequest,
     ev_completed,
@@ -54,7 +55,7 @@ def pictures_of_two_looks() -> list[tuple[str, str, str]]:
 
 
 def test_the_moving_picture_is_there_and_described() -> None:
-    moving, _ = pictures_of_two_looks()
+    moving = pictures_of_two_looks()[0]
     assert moving[:2] == ("docs/demo-dark.svg", "docs/demo-light.svg")
     assert moving[2] == DESCRIPTION
     assert [name for name in moving[:2] if not (ROOT / name).is_file()] == []
@@ -68,8 +69,8 @@ def test_pictures_are_there_small_and_described() -> None:
             r"!\[(.*?)\]\((?!http)(.*?)\)", page.read_text(encoding="utf-8")
         )
     }
-    _, (dark, light, description) = pictures_of_two_looks()
-    shown[ROOT / dark] = shown[ROOT / light] = description
+    for dark, light, description in pictures_of_two_looks()[1:]:
+        shown[ROOT / dark] = shown[ROOT / light] = description
     assert set(shown) == set(DOCS.glob("*.png"))
     for path, text in shown.items():
         assert path.read_bytes().startswith(b"\x89PNG")
@@ -273,6 +274,13 @@ def test_the_provider_example_is_a_valid_configuration(
     (home / "config.toml").write_text(example, encoding="utf-8")
     command = "codex-py config explain model_providers.mine.base_url --strict-config"
     assert '"https://llm.example.com/v1"' in run(command, tmp_path, repo)
+
+
+def test_the_readme_counts_and_names_the_built_in_providers() -> None:
+    remote = [name for name in BUILT_IN_PROVIDERS if name not in LOCAL_PROVIDERS]
+    counted = f"{len(remote)} providers and {len(LOCAL_PROVIDERS)} local servers"
+    assert counted in README
+    assert [name for name in BUILT_IN_PROVIDERS if f"`{name}`" not in README] == []
 
 
 def test_the_scripts_that_the_readme_names_are_there() -> None:
