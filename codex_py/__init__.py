@@ -104,7 +104,8 @@ _PUBLIC = " ".join(_NAMES.values()).split()
 __all__ = ["__version__", *_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "list[str]":
+    # An older Python, which `__main__` refuses in a sentence, would fail at the type itself.
     return sorted({*globals(), *__all__})
 
 

@@ -3,8 +3,10 @@
 Also tests `__main__.py` and `commands/explain.py`.
 """
 
+import ast
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -444,3 +446,53 @@ def test_several_words_are_a_command_of_a_group_or_a_prompt_without_quotes(
     done = run(*words.split(), cwd=tmp_path, environment=environment)
     assert done.returncode == 2
     assert done.stderr.startswith(f"Error: {told}")
+
+
+_ENTRY = [
+    Path(codex_py.__file__).with_name(f"{n}.py")
+    for n in ("__init__", "__main__", "version")
+]
+"""The modules that an older Python reads before it is refused."""
+
+
+def older_pythons() -> dict[str, str]:
+    """The programs on PATH that are a Python before 3.11, by their version."""
+    found: dict[str, str] = {}
+    for minor in range(6, 11):
+        name = f"python3.{minor}"
+        program = shutil.which(name)
+        # A version manager has a program of this name, which fails without the version.
+        if (
+            program
+            and subprocess.run(
+                [program, "-c", ""], capture_output=True, check=False
+            ).returncode
+            == 0
+        ):
+            found[name] = program
+    return found
+
+
+def test_an_older_python_is_told_in_one_sentence(tmp_path: Path) -> None:
+    programs = older_pythons()
+    if not programs:
+        pytest.skip("there is no older Python")
+    for name, program in programs.items():
+        done = subprocess.run(
+            [program, "-m", "codex_py", "--version"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(Path(codex_py.__file__).parent.parent)},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.stderr == "codex-py needs Python 3.11 or newer\n", name
+        assert done.returncode == 1
+
+
+@pytest.mark.parametrize("path", _ENTRY, ids=lambda path: path.stem)
+def test_an_older_python_can_parse_what_it_reads_before_it_is_refused(
+    path: Path,
+) -> None:
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 7))
