@@ -90,6 +90,7 @@ class CommandParser(argparse.ArgumentParser):
             formatter_class=partial(argparse.HelpFormatter, width=80),
         )
         self._with_value: set[str] = set()
+        self._elsewhere: dict[str, str] = {}
         self.add_argument(
             "-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS
         )
@@ -112,6 +113,10 @@ class CommandParser(argparse.ArgumentParser):
                 if not settings:
                     settings = _choices(annotation)
                 self.add_argument(*names, dest=field, **settings)
+
+    def advise(self, elsewhere: Mapping[str, str]) -> None:
+        """Give a sentence for each option that users know from other programs, by its name."""
+        self._elsewhere.update(elsewhere)
 
     def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride] -- typeshed lists the settings
         action = super().add_argument(*names, **settings)
@@ -193,6 +198,8 @@ class CommandParser(argparse.ArgumentParser):
             further: options that exist besides those of the parser.
         """
         message = f"unknown option {name}."
+        if name in self._elsewhere:
+            return UsageError(f"{message} {self._elsewhere[name]}")
         # The dashes, which every option has, would make options alike; so would a single letter.
         options = (*self._option_string_actions, *further)
         known = {

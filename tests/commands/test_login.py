@@ -138,6 +138,16 @@ def test_two_ways_do_not_go_together(home: Path, argv: list[str]) -> None:
     assert call(home, "login", *argv)[0] == 2
 
 
+@pytest.mark.parametrize("argv", [[KEY], ["--api-key", KEY], [f"--api-key={KEY}"]])
+def test_a_key_on_the_command_line_is_refused_and_not_repeated(
+    home: Path, argv: list[str]
+) -> None:
+    code, err = call(home, "login", *argv)
+    assert code == 2
+    assert "`codex-py login --with-api-key` reads a key from standard input" in err
+    assert KEY not in err
+
+
 def test_keys_that_are_forbidden_are_refused(home: Path) -> None:
     code, err = log_in(home, "-c", 'forced_login_method="chatgpt"')
     assert (code, err.splitlines()[-1]) == (

@@ -248,6 +248,26 @@ def test_overrides_count_before_and_behind_the_word(home: Path) -> None:
             2,
             "--bearer-token-env-var is",
         ),
+        (
+            ["add", "x", "https://mcp.example/mcp"],
+            2,
+            "an address needs --url: codex-py mcp add x --url https://mcp.example/mcp",
+        ),
+        (
+            ["add", "--transport", "http", "x", "https://mcp.example/mcp"],
+            2,
+            "unknown option --transport. Use `--url URL` for a server at an address.",
+        ),
+        (
+            ["add", "x", "-e", "A=1", "--", "y"],
+            2,
+            "unknown option -e. Use `--env KEY=VALUE`.",
+        ),
+        (
+            ["add", "x", "--env", "A=1", "-y", "z"],
+            2,
+            "unknown option -y. The program of a server and its arguments follow `--`.",
+        ),
         (["get"], 2, "say which server: codex-py mcp get NAME"),
         (["login", "nope"], 1, "No MCP server named 'nope' found."),
         (

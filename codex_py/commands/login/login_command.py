@@ -22,6 +22,10 @@ from codex_py.streams.standard import read_all, tell
 _MAX_KEY_BYTES: Final = 65_536
 _WAYS: Final = ("--with-api-key", "--with-access-token", "--device-auth")
 
+_KEY_FROM_STDIN: Final = (
+    "`codex-py login --with-api-key` reads a key from standard input"
+)
+
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Sign in, store the key or the token from standard input, or print the login.
@@ -31,9 +35,11 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser(*_WAYS, "word")
     # Not in the help, as in Codex: another issuer than OpenAI's.
     parser.add_argument("--experimental_issuer", help=argparse.SUPPRESS)
+    parser.advise({"--api-key": f"{_KEY_FROM_STDIN}."})
     options = parser.parse_args(list(argv))
     if options.word not in {None, "status"}:
-        raise UsageError(f"unknown command `login {options.word}`. Use `login status`.")
+        # The word may be a key, so it is not repeated.
+        raise UsageError(f"`login` has no word but `status`; {_KEY_FROM_STDIN}")
     ways = [way for way in _WAYS if getattr(options, way[2:].replace("-", "_"))]
     if len(ways) > 1 or (ways and options.word):
         both = " and ".join([*ways, *filter(None, [options.word])])

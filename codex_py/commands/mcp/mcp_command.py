@@ -18,11 +18,28 @@ from codex_py.streams.terminal import printable
 _USAGE: Final = "codex-py mcp add NAME (--url URL | -- COMMAND [ARGS])"
 _OF_ADDRESS: Final = ("bearer_token_env_var", "oauth_client_id", "oauth_resource")
 """Options for a server at an address."""
+_BEHIND_DASHES: Final = "The program of a server and its arguments follow `--`."
+_HEADERS: Final = (
+    "Use `--bearer-token-env-var VARIABLE`, or `http_headers` in config.toml."
+)
+_ELSEWHERE: Final = {
+    "--transport": "Use `--url URL` for a server at an address.",
+    "-t": "Use `--url URL` for a server at an address.",
+    "--header": _HEADERS,
+    "-H": _HEADERS,
+    "-e": "Use `--env KEY=VALUE`.",
+    "--scope": "A server for one project is a table of its .codex/config.toml.",
+    "--command": _BEHIND_DASHES,
+    "--args": _BEHIND_DASHES,
+    "-y": _BEHIND_DASHES,
+}
+"""Options of `mcp add` in other agents."""
 
 
 def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write a server into the file. Returns the exit code."""
     parser = command_parser()
+    parser.advise(_ELSEWHERE)
     parser.add_argument("--env", action="append", type=_variable)
     parser.add_argument("--url")
     for option in _OF_ADDRESS:
@@ -35,6 +52,10 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if not has_name:
         raise UsageError(f"say what to call it: {_USAGE}")
     name = argv[at]
+    is_address = command[:1] and url_problem(command[0]) is None
+    if is_address and options.url is None:
+        meant = f"codex-py mcp add {name} --url {command[0]}"
+        raise UsageError(f"an address needs --url: {meant}")
     table = _table(options, command)
     if not SERVER_NAME.fullmatch(name):
         # The words are Codex's.
