@@ -4,7 +4,7 @@ Part of the composition root.
 """
 
 import subprocess
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -19,7 +19,7 @@ from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.declared.section import is_set
 from codex_py.config.declared.settings import Settings
-from codex_py.errors import ConfigError, ModelError, nearest
+from codex_py.errors import ConfigError, ModelError
 from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import (
     ProviderKey,
@@ -32,7 +32,6 @@ from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.program_names import own_names, program_names
 from codex_py.model.provider_data import Maker
 from codex_py.model.providers import (
-    OPENAI_URL,
     TEXT_TOOLS,
     WIRES,
     Provider,
@@ -45,11 +44,6 @@ from codex_py.protocol.stream import ModelClient, Wire
 _DEFAULT: Final = Settings.model
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
 """Providers that do not serve the default model."""
-_MISSPELT_PROVIDER: Final = 0.9
-"""The similarity of two names from which one is taken for a misspelling: `anthropc`, but not
-`mistralai`."""
-_MISSPELT_AT_OPENAI: Final = 0.6
-"""The same if OpenAI is asked, which has no model with a slash in its name."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
 _TOKEN_SOURCE: Final = "codex_py.model.chatgpt.sources:token_source"
@@ -111,36 +105,6 @@ def _require_known_efforts(config: Config) -> None:
                 f" {', '.join(EFFORTS)}",
                 key=(key,),
             )
-
-
-def misspelt_provider(
-    provider: Provider, model: str, known: Collection[str]
-) -> str | None:
-    """Return a sentence if `model` seems to be `provider/model`, but the provider is unknown.
-
-    OpenAI has no model with a slash in its name. Another provider may have one: `mistralai/…` is
-    not a misspelt `mistral/…`.
-
-    Args:
-        known: the ids of the user's own providers.
-    """
-    first, slash, rest = model.partition("/")
-    if not slash:
-        return None
-    is_openai = provider.base_url == OPENAI_URL
-    alike = _MISSPELT_AT_OPENAI if is_openai else _MISSPELT_PROVIDER
-    similar = nearest(first, {*BUILT_IN_PROVIDERS, *known}, alike=alike)
-    is_misspelt = similar is not None and similar != first
-    if not is_misspelt and not is_openai:
-        return None
-    if similar:
-        hint = f"did you mean `{similar}/{rest}`?"
-    else:
-        hint = "`codex-py providers list` shows the providers."
-    asked = "OpenAI" if is_openai else f"the provider `{provider.id}`"
-    return (
-        f"{asked} is asked for a model `{model}`, because it names no provider; {hint}"
-    )
 
 
 def named_provider(

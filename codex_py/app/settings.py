@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.app.features.plan_mode import planning_choices
-from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of
+from codex_py.app.providers.meant_models import doubted_provider, similar_model
 from codex_py.config.config import Config
 from codex_py.config.declared.section import raw
 from codex_py.config.declared.tools import WebSearch
 from codex_py.config.model_name import split_model
-from codex_py.errors import ConfigError, nearest
+from codex_py.errors import ConfigError
 from codex_py.model.catalog import (
     EFFORTS,
     ModelInfo,
@@ -229,15 +229,6 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
     )
 
 
-def _similar_model(provider: Provider, name: str) -> str:
-    """Return ` Did you mean …?` for a known model of the provider, or an empty string."""
-    known = [model.slug for model in known_models() if model.provider == provider.id]
-    near = nearest(name, known, alike=_MISSPELT)
-    if near:
-        return f" Did you mean {near}?"
-    return ""
-
-
 def turn_settings(
     setup: SessionSetup, provider: Provider, choices: Choices
 ) -> TurnSettings:
@@ -308,12 +299,15 @@ def _warn_of_model(
     setup: SessionSetup, provider: Provider, info: ModelInfo, window: int
 ) -> None:
     """Warn of a model that is not known, or that seems to name a provider."""
-    warning = misspelt_provider(provider, info.slug, setup.config.model_providers)
+    warning = doubted_provider(provider, info.slug, setup.config.model_providers)
     if warning is not None:
         setup.warn(warning)
     if not info.known:
         unknown = _UNKNOWN_MODEL.format(info.slug, window)
-        setup.warn(unknown + _similar_model(provider, info.slug))
+        similar = similar_model(provider.id, info.slug)
+        if similar is not None:
+            unknown += f" Did you mean {similar}?"
+        setup.warn(unknown)
 
 
 def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:

@@ -1,6 +1,6 @@
 """What is asked of a model depends on what is known of it. Values as Codex 0.169 sends them.
 
-Tests `app/model.py`.
+Tests `app/model.py` and `app/providers/meant_models.py`.
 """
 
 from typing import Any
@@ -174,7 +174,7 @@ def test_a_mistake_in_a_file_is_told_with_the_file_and_the_line(
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("anthropc/claude-opus-5-5", "did you mean `anthropic/claude-opus-5-5`?"),
+        ("anthropc/some-model", "did you mean `anthropic/some-model`?"),
         ("me/m", "`codex-py providers list` shows the providers."),
     ],
 )
@@ -187,6 +187,41 @@ def test_a_misspelt_provider_is_told_before_openai_is_asked(
         f"OpenAI is asked for a model `{name}`, because it names no provider; {meant}"
     )
     assert sentence in [item.get("message") for item in outcome.items]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("claude-opus-5-5", "anthropic/claude-opus-5-5"),
+        ("gemini-3.8-flash", "gemini/gemini-3.8-flash"),
+        ("google/gemini-3.8-flash", "gemini/gemini-3.8-flash"),
+        ("claude/claude-opus-5.5", "anthropic/claude-opus-5-5"),
+        ("anthropc/claude-opus-5-5", "anthropic/claude-opus-5-5"),
+        ("anthropic", "anthropic/claude-opus-5-5"),
+        ("openrouter", "openrouter/MODEL"),
+        ("ollama:llama3", "ollama/llama3"),
+        ("sonnet", "anthropic/claude-sonnet-5-5"),
+        ("Claude", "anthropic/claude-opus-5-5"),
+    ],
+)
+def test_a_model_of_another_provider_is_told_before_openai_is_asked(
+    place: Workplace, name: str, meant: str
+) -> None:
+    outcome = place.rerun("-m", name, "go")
+    assert outcome.code == 77
+    sentence = f"OpenAI is asked for a model `{name}`; did you mean `{meant}`?"
+    assert sentence in [item.get("message") for item in outcome.items]
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-5.5", "gpt-5.5-mini", "codex-next", "ft:gpt-4.1:a"]
+)
+def test_a_model_that_openai_may_have_is_not_doubted(
+    place: Workplace, name: str
+) -> None:
+    outcome = place.rerun("-m", name, "go")
+    assert outcome.code == 77
+    assert "OpenAI is asked" not in str(outcome.items)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +252,9 @@ def test_a_gateway_may_have_publishers_that_are_named_like_providers(
     [
         ("gpt5.5", "gpt-5.5"),
         ("gp-5.5", "gpt-5.5"),
+        ("gpt5", "gpt-5"),
+        ("gpt 5.5", "gpt-5.5"),
+        ("opus", None),
         ("gqt-9.9", None),
         ("own-model", None),
     ],
