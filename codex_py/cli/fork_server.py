@@ -7,8 +7,8 @@ Nothing that belongs to one run may be there before the fork:
 
 - The server runs nothing of the program but its imports. It has no thread, no event loop, no key, no
   connection, and no file but its socket.
-- A run gets its own session and process group, streams, working directory, umask and arguments. It
-  closes every other descriptor. The environment is that of the server.
+- A run gets its own session and process group, streams, working directory, umask, arguments and no
+  blocked signals. It closes every other descriptor. The environment is that of the server.
 - Locks, threads and the state of `random` are renewed by Python itself, that of OpenSSL by OpenSSL.
 - The seed of `hash` is that of the server.
 - What a session starts when it needs it, such as the guardian and the sandbox, is started in the run.
@@ -87,7 +87,7 @@ def serve_forks(_words: Sequence[str], environment: Mapping[str, str]) -> int:
     gc.freeze()
     channel.sendall(b"r")
     while True:
-        request, descriptors, _, _ = socket.recv_fds(channel, 1, 4)
+        request, descriptors, _, _ = socket.recv_fds(channel, 1, 5)
         if not request:
             return 0
         if _fork_sibling() == 0:
@@ -113,19 +113,19 @@ def _run(descriptors: list[int], environment: Mapping[str, str]) -> NoReturn:
     """Become a run of the program, as `python -m codex_py` begins it.
 
     Args:
-        descriptors: the standard ones, and that of the socket that has the request.
+        descriptors: the standard ones, the working directory, and the socket that has the request.
     """
     try:
-        *standard, own = descriptors
+        *standard, folder, own = descriptors
         request = _received(own)
         for number, descriptor in enumerate(standard):
             os.dup2(descriptor, number)
+        os.fchdir(folder)
         os.closerange(3, _MAX_DESCRIPTOR)
         # The start of the server has changed some for itself.
         os.environ.clear()
         os.environ.update(environment)
         os.umask(request["umask"])
-        os.chdir(request["cwd"])
         args: list[str] = request["args"]
         sys.argv[1:] = args
         # The last word is that of the server.
@@ -145,6 +145,8 @@ def _received(descriptor: int) -> Any:
     """
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
+    # Whoever started the driver may have blocked some, such as SIGTERM, which ends a run.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with socket.socket(fileno=descriptor) as channel:
         channel.sendall(b"%d\n" % os.getpid())
         with channel.makefile("rb") as file:

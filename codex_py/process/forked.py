@@ -5,10 +5,12 @@ See `cli.fork_server` for what such a process may hold.
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +20,7 @@ from codex_py.process.guardian import Guardian
 
 _TIMEOUT_S: Final = 5.0
 """The time that a fork may take. It takes some ms."""
+_STATUS: Final = Path("/proc/self/status")
 _MACHINES: Final = frozenset({"x86_64", "aarch64"})
 
 
@@ -50,9 +53,9 @@ class ForkServer:
             self._start(command)
 
     def _start(self, command: Sequence[str]) -> None:
-        self._channel, others = socket.socketpair()
-        with others:
-            try:
+        try:
+            self._channel, others = socket.socketpair()
+            with others:
                 self._child = self._guardian.spawn(
                     command,
                     cwd=Path("/"),
@@ -61,8 +64,8 @@ class ForkServer:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                 )
-            except OSError:
-                self.close()
+        except OSError:
+            self.close()
 
     def spawn(
         self,
@@ -74,6 +77,8 @@ class ForkServer:
     ) -> Child | None:
         """Start `codex-py ARGS`. Returns None if it was not started; then start it anew.
 
+        It is never started where an ordinary start raises an error: that says why.
+
         This blocks for some ms, and for 5 s if the process does not answer, which is given up then.
 
         The run leads a session and a process group, and it ends with the thread that has made this
@@ -84,18 +89,22 @@ class ForkServer:
         """
         if environment != self._environment or not self.is_ready:
             return None
-        request = {
-            "args": [*args],
-            "cwd": str(cwd),
-            "parent": os.getpid(),
-            "umask": _umask(),
-        }
+        if any("\0" in word for word in args):
+            return None
         try:
-            run = self._fork(json.dumps(request).encode(), streams)
+            # With the dot, this also fails if the folder may not be entered.
+            folder = os.open(f"{cwd}/.", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            request = {"args": [*args], "parent": os.getpid(), "umask": _umask()}
+            run = self._fork(json.dumps(request).encode(), [*streams, folder])
         except (OSError, ValueError):
             # The process was killed or stopped, or the system refuses another one.
             self.close()
             return None
+        finally:
+            os.close(folder)
         _, mark = self._guardian.marked({})
         child = Child(run, mark)
         self._guardian.watch(child)
@@ -116,10 +125,13 @@ class ForkServer:
             self.close()
         return self._has_loaded
 
-    def _fork(self, request: bytes, streams: tuple[int, int, int]) -> "_ForkedRun":
+    def _fork(self, request: bytes, descriptors: Sequence[int]) -> "_ForkedRun":
         """Ask for a fork, which tells its id before it gets the request.
 
         So a fork of which we do not know ends by itself, and no run happens twice.
+
+        Args:
+            descriptors: the standard ones, and the working directory.
 
         Raises:
             OSError: there is no fork.
@@ -130,8 +142,7 @@ class ForkServer:
         with own:
             own.settimeout(_TIMEOUT_S)
             with others:
-                descriptors = [*streams, others.fileno()]
-                socket.send_fds(self._channel, [b"f"], descriptors)
+                socket.send_fds(self._channel, [b"f"], [*descriptors, others.fileno()])
             with own.makefile("rb") as file:
                 run = _ForkedRun(int(file.readline()))
             own.sendall(request)
@@ -159,15 +170,26 @@ class _ForkedRun(subprocess.Popen[bytes]):
         self.stdin = None
         self.stdout = None
         self.stderr = None
+        self._waiting = threading.Lock()
 
     def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002 - as in `Popen`
-        if self.returncode is None:
-            _, status = os.waitpid(self.pid, 0)
-            self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+        # Only one call can learn the exit code from the system.
+        with self._waiting:
+            if self.returncode is None:
+                _, status = os.waitpid(self.pid, 0)
+                self.returncode = os.waitstatus_to_exitcode(status)
+            return self.returncode
 
 
 def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+    """Return the umask of this process.
+
+    `os.umask` would change it for a moment, in which another thread may create a file.
+
+    Raises:
+        OSError: the system does not tell it.
+    """
+    found = re.search(rb"^Umask:\s*([0-7]+)$", _STATUS.read_bytes(), re.MULTILINE)
+    if found is None:
+        raise OSError(f"{_STATUS} has no umask")
+    return int(found[1], 8)

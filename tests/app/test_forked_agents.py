@@ -4,14 +4,17 @@ Tests `process/forked.py` and `cli/fork_server.py`.
 """
 
 import asyncio
+import errno
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -261,6 +264,78 @@ def test_other_variables_need_a_process_of_their_own(forks: Forks) -> None:
     other = {**forks.environment, "MORE": "1"}
     assert forks.spawn("--version", environment=other) is None
     assert forks.spawn("--version") is not None
+
+
+def test_a_signal_that_the_driver_blocks_reaches_a_fork(place: Workplace) -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        forks = Forks(place)
+        with ScriptedServer([command(FACTS), DONE]) as server:
+            place.configure(server)
+            assert forks.run_all("one")[0].exit_code == 0
+            [facts] = outputs(server)
+        forks.server.close()
+        forks.guardian.close()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert int(facts["blocked"], 16) == 0
+
+
+def test_what_cannot_be_started_is_left_to_an_ordinary_start(
+    forks: Forks, tmp_path: Path
+) -> None:
+    """The ordinary start raises an error."""
+    assert forks.spawn("--version", cwd=tmp_path / "gone") is None
+    (tmp_path / "file").touch(mode=0o777)
+    assert forks.spawn("--version", cwd=tmp_path / "file") is None
+    assert forks.spawn("--version\0") is None
+    assert forks.spawn("--version") is not None
+
+
+def test_a_relative_folder_is_one_of_the_driver(
+    forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be another one in the folder of the server, which is the root."""
+    (forks.place.cwd / "tmp").mkdir()
+    monkeypatch.chdir(forks.place.cwd)
+    with ScriptedServer([command(FACTS), DONE]) as server:
+        forks.place.configure(server)
+        forks.place = Workplace(forks.place.home, Path("tmp"))
+        assert forks.run_all("one")[0].exit_code == 0
+        [facts] = outputs(server)
+    assert facts["cwd"] == str(Path.cwd() / "tmp")
+
+
+def test_a_fork_does_not_change_the_umask_of_other_threads(
+    forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "umask")
+    child = forks.spawn("--version")
+    assert child is not None
+    assert child.process.wait() == 0
+
+
+def test_two_threads_can_wait_for_a_fork(forks: Forks) -> None:
+    """As where the system has no descriptors of processes."""
+    child = forks.spawn("exec", "--no-such-option")
+    assert child is not None
+    with ThreadPoolExecutor(4) as threads:
+        codes = [threads.submit(child.process.wait) for _ in range(4)]
+    assert [code.result() for code in codes] == [2] * 4
+
+
+def test_no_descriptor_is_left_for_a_server(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "socketpair", refuse)
+    guardian = Guardian()
+    server = ForkServer(FORK_SERVER, guardian, environment(place.home))
+    assert not server.is_ready
+    server.close()
+    guardian.close()
 
 
 def test_a_system_without_forks_starts_no_server(
