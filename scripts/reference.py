@@ -233,14 +233,7 @@ def _value_schema(
 
 
 def configuration_page() -> str:
-    """The tables of all keys that have an effect."""
-    rows: list[str] = []
-    for name, each in keys():
-        about = each.about
-        if not each.in_project:
-            about += " Not in a project."
-        kind = _kind_text(_entry_kind(each))
-        rows.append(f"| `{name}` | {kind} | {_default_text(each)} | {about} |")
+    """The page of all keys that have an effect, with a section for each large table of the file."""
     required = [
         f"| `{name}` | {_kind_text(_entry_kind(each))} | {each.about} |"
         for name, each in keys(RequirementKeys)
@@ -248,29 +241,62 @@ def configuration_page() -> str:
     ]
     return "\n".join(
         (
-            "# All keys",
+            "# All settings",
             "",
-            "Written by `scripts/generate-reference`. A `*` stands for a name of yours, such as that of a provider."
-            " [Configuration](configuration.md) says where",
-            "the files are. An editor that knows JSON Schema finds one for `config.toml` in"
-            " `codex_py/schemas/config.json` of the installation. Keys of Codex",
-            "that have no effect here are accepted, with a warning, and are not in the table.",
+            "This page lists every setting of `config.toml` that has an effect, and those of `requirements.toml`."
+            " [Configuration](configuration.md)",
+            "says where the files are. `codex-py config explain KEY` prints the value of a setting and its source.",
             "",
-            "| key | value | default | |",
-            "|---|---|---|---|",
-            *rows,
+            "- `*` stands for a name that you choose, such as that of a provider.",
+            '- "Not in a project" means that a project cannot set it.',
+            "- Settings of Codex without an effect here are accepted with a warning, and are not listed.",
+            "- `codex_py/schemas/config.json` of the installation is a JSON Schema of `config.toml`, for editors.",
             "",
+            *_sections(),
             "## `requirements.toml`",
             "",
-            "What an [administrator](configuration.md#for-administrators) may require, above all of these. The keys of"
-            " `permissions.*` are those above.",
+            "An [administrator](configuration.md#for-administrators) sets these. They override all settings above. The"
+            " keys of `permissions.*` are the same as above.",
             "",
-            "| key | value | |",
+            "| key | value | meaning |",
             "|---|---|---|",
             *required,
             "",
         )
     )
+
+
+_SECTION_ROWS: Final = 3
+"""The number of keys from which on a table of the file has a section of its own."""
+
+
+def _sections() -> Iterator[str]:
+    """Yield the lines of the sections, the first with the keys outside of all large tables."""
+    rows: dict[str, list[str]] = {}
+    for name, each in keys():
+        about = each.about
+        if not each.in_project and not about.endswith("Not in a project."):
+            about += " Not in a project."
+        kind = _kind_text(_entry_kind(each))
+        row = f"| `{name}` | {kind} | {_default_text(each)} | {about} |"
+        rows.setdefault(name.partition(".")[0], []).append(row)
+    large = {name: each for name, each in rows.items() if len(each) >= _SECTION_ROWS}
+    general: list[str] = []
+    for name, each in rows.items():
+        if name not in large:
+            general += each
+    yield from _section("General", general)
+    for name, each in large.items():
+        yield from _section(f"`{name}`", each)
+
+
+def _section(title: str, rows: Sequence[str]) -> Iterator[str]:
+    yield f"## {title}"
+    yield ""
+    yield "| key | value | default | meaning |"
+    yield "|---|---|---|---|"
+    yield from rows
+    yield ""
 
 
 def error_codes_page() -> str:

@@ -212,9 +212,7 @@ def test_a_text_that_is_no_name_of_a_variable_is_not_shown(
 ) -> None:
     value = {"x-key": key} if name == "env_http_headers" else key
     (problem,) = problems({table: {"m": {name: value}}})
-    assert (
-        problem.text == "must be the NAME of an environment variable, not what it holds"
-    )
+    assert problem.text == "must be the NAME of an environment variable, not its value"
 
 
 @pytest.mark.parametrize(

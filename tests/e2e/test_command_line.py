@@ -131,7 +131,7 @@ def test_a_key_in_the_place_of_a_variable_is_shown_nowhere(place: Workplace) -> 
     assert (outcome.code, outcome.events) == (78, [])
     assert outcome.err == (
         f"Error loading config.toml: {path}:{line}: `model_providers.mock.env_key` must be the NAME of"
-        " an environment variable, not what it holds\n"
+        " an environment variable, not its value\n"
     )
     for done in others:
         assert done.returncode != 0

@@ -120,7 +120,7 @@ class Features(Section):
     steer: bool | None = key("Allow prompts to be added to a running turn.")
     fast_mode: bool | None = key("Allow the choice of the fast tier.")
     multi_agent: bool | None = key("Allow the model to start subagents.")
-    undo: bool | None = key("Keep what commands change, for `codex-py undo`.")
+    undo: bool | None = key("Keep the files that commands change, for `codex-py undo`.")
     default_mode_request_user_input: bool | None = key(
         "Offer `request_user_input` outside of Plan mode."
     )

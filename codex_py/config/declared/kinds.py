@@ -38,7 +38,7 @@ def _may_be_variable(text: str) -> bool:
 
 
 _STRING: Final = "a string"
-_VARIABLE: Final = "the NAME of an environment variable, not what it holds"
+_VARIABLE: Final = "the NAME of an environment variable, not its value"
 _COUNT: Final = "an integer of 0 or more"
 _LIMIT: Final = "an integer of more than 0"
 _PRICE: Final = "a finite number of 0 or more"

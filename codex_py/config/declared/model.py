@@ -76,7 +76,7 @@ class ModelProvider(Section):
     )
     websocket_connect_timeout_ms: Count | None = no_effect()
     supports_websockets: bool | None = no_effect(False)
-    requires_openai_auth: bool | None = key("The key is that of OpenAI.")
+    requires_openai_auth: bool | None = key("Use the key or the login for OpenAI.")
     capabilities: Mapping[str, Any] | None = no_effect({})
 
 

@@ -50,7 +50,7 @@ class Patch(Section):
     """`[patch]`"""
 
     ambiguous: Literal["first", "refuse"] = key(
-        "Take the first place, or refuse the patch, if its old lines fit several places.",
+        "Use the first place, or refuse the patch, if its old lines match several places.",
         default="first",
     )
 
@@ -74,8 +74,8 @@ class Acp(Section):
     """`[acp]`"""
 
     client_terminal: Literal["never", "unsandboxed", "always"] = key(
-        "Run commands in the terminal of the editor, which has no sandbox: `never`, those that "
-        "run without a sandbox anyway, or `always` if the command is approved to leave it. "
+        "The commands that run in the editor's terminal, without a sandbox: none, those that run "
+        "without a sandbox anyway, or also those that you allow to leave it. "
         "Not in a project.",
         default="never",
     )
@@ -192,7 +192,7 @@ class Settings(Section):
         "The reasoning effort; each model has its own values, such as `low`, "
         "`medium` and `high`."
     )
-    plan_mode_reasoning_effort: str | None = key("The same, in Plan mode.")
+    plan_mode_reasoning_effort: str | None = key("The reasoning effort in Plan mode.")
     model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = (
         key("The summary of the model's reasoning.")
     )
@@ -226,7 +226,7 @@ class Settings(Section):
         "Tell the model of Plan mode.", default=True
     )
     project_doc_max_bytes: Count = key(
-        "The most that the model gets of the `AGENTS.md` files, in bytes.",
+        "The size limit of the `AGENTS.md` files for the model, in bytes.",
         default=32768,
     )
     project_doc_fallback_filenames: tuple[str, ...] = key(
@@ -275,7 +275,7 @@ class Settings(Section):
         "Offer `exec_command` and `write_stdin`."
     )
     tool_output_token_limit: Count | None = key(
-        "The most that the model gets of an output, in tokens."
+        "The size limit of an output for the model, in tokens."
     )
     tools: Tools = table()
     tool_choice: str = key(
@@ -301,7 +301,7 @@ class Settings(Section):
     agents: Agents = table()
     # What happens around it.
     notify: tuple[str, ...] | None = key(
-        "A program, with its arguments, that is told when a turn ends.",
+        "A program, with its arguments, that runs when a turn ends.",
         in_project=False,
     )
     hooks: Hooks = table()
@@ -325,7 +325,7 @@ class Settings(Section):
         "No effect: this program never looks."
     )
     disable_paste_burst: bool | None = key(
-        "Take very fast input for typed text, not for a paste."
+        "Treat very fast input as typed text, not as a paste."
     )
     suppress_unstable_features_warning: bool | None = key(
         "No effect: there is no such warning."

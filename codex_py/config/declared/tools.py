@@ -110,7 +110,7 @@ class McpServer(Section):
     )
     cwd: str | None = key("The working directory of the program.")
     environment_id: str | None = key(
-        "The machine of the server; only a server of this one is started."
+        "The machine of the server. Only servers on this machine (`local`) are started."
     )
     url: str | None = key("The URL of a server that is reached over HTTP.")
     bearer_token_env_var: Variable | None = key(

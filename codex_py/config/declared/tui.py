@@ -63,7 +63,7 @@ class ListKeys(Section):
 class PagerKeys(Section):
     """`[tui.keymap.pager]`"""
 
-    actions: _KeysByAction = _actions("pager", "what covers the screen")
+    actions: _KeysByAction = _actions("pager", "views that cover the screen")
 
 
 class ApprovalKeys(Section):
@@ -89,7 +89,7 @@ class VimNormalKeys(Section):
 class VimOperatorKeys(Section):
     """`[tui.keymap.vim_operator]`"""
 
-    actions: _KeysByAction = _actions("vim_operator", "behind an operator of vi")
+    actions: _KeysByAction = _actions("vim_operator", "after an operator of vi")
 
 
 class VimSearchKeys(Section):

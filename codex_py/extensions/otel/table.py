@@ -35,9 +35,7 @@ _PACKAGES: Final = (
 class Otel(ClaimedTable):
     """`[otel]`"""
 
-    environment: str | None = key(
-        "The attribute `env` of all that is exported (`dev`)."
-    )
+    environment: str | None = key("The attribute `env` of all exported data (`dev`).")
     log_user_prompt: bool | None = key("Export the text of prompts with events.")
     log_tool_output: bool | None = key(
         "Export the arguments and outputs of calls with events."
