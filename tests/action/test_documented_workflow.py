@@ -1,4 +1,4 @@
-"""The workflow of the README runs as it stands: GitHub Models are stood in for, behind a network proxy and TLS."""
+"""Runs the workflow of docs/ci.md as it stands. A server behind a network proxy and TLS plays GitHub Models."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ from tests.support.server import ScriptedServer
 from tests.support.workflow_runner import Job
 
 ROOT = Path(__file__).parent.parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 HOST = "models.github.ai"
 
 
@@ -79,10 +79,10 @@ def internet(certificate: Path, port: int) -> Generator[tuple[str, list[str]]]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def test_the_workflow_of_the_readme_runs_as_it_stands(
+def test_the_workflow_of_the_documentation_runs_as_it_stands(
     start: Callable[..., Job], certificate: Path
 ) -> None:
-    (workflow,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    workflow = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0]
     review = [*ev_message(REVIEW), ev_completed()]
     with (
         ScriptedServer([MENDS, DONE, review]) as server,
@@ -90,7 +90,7 @@ def test_the_workflow_of_the_readme_runs_as_it_stands(
     ):
         variables = {"HTTPS_PROXY": address, "SSL_CERT_FILE": str(certificate)}
         job = start(variables=variables)
-        result = job.run(workflow, "mend")
+        result = job.run(workflow, "fix")
     assert result.conclusion == "success", result.log
     assert {*asked} == {f"{HOST}:443"}
     first = server.requests[0]
@@ -99,7 +99,7 @@ def test_the_workflow_of_the_readme_runs_as_it_stands(
         "openai/gpt-5",
     )
     assert first.headers["authorization"] == f"Bearer {job.token}"
-    patch = (job.workspace / "mended.patch").read_text(encoding="utf-8")
+    patch = (job.workspace / "fix.patch").read_text(encoding="utf-8")
     assert patch.strip() == outputs(result)["patch"].strip()
     assert [level for level, _ in messages(result)] == ["error"]
     assert job.token not in str(result.all_outputs)
