@@ -11,6 +11,7 @@ from PIL import Image
 from pyte.screens import Char
 
 from scripts.animated_svg import Frame, Row, animated_svg
+from scripts.demo_movie import DESCRIPTION
 from scripts.screen_colors import GROUNDS, LOOKS, Look
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +53,29 @@ def test_a_moving_picture_is_over_in_seconds(look: Look) -> None:
         r"animation:play ([\d.]+)s step-end infinite", picture(look)
     )
     assert 8 <= float(seconds) <= 14
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_moving_picture_shows_what_its_description_says(look: Look) -> None:
+    root = ElementTree.fromstring(picture(look))
+    assert root.findtext(f"{_SVG}title") == DESCRIPTION
+    rows = {
+        f"#{group.get('id')}": " ".join(group.itertext())
+        for group in root.findall(f"{_SVG}defs/{_SVG}g")
+    }
+    (strip,) = root.findall(f"{_SVG}g")
+    frames = [
+        "\n".join(rows[use.attrib["href"]] for use in frame)
+        for frame in strip.findall(f"{_SVG}g")
+    ]
+    moments = "FAILED test_a_discount", "return subtotal * (100", "All four tests pass."
+    firsts = [
+        next(number for number, text in enumerate(frames) if moment in text)
+        for moment in moments
+    ]
+    assert firsts == sorted(firsts)
+    assert "passed test_a_discount" in frames[-1]
+    assert [text for text in frames if "Trying again" in text] == []
 
 
 def test_frames_are_shown_one_after_the_other_and_the_last_one_where_nothing_moves() -> (
