@@ -175,9 +175,9 @@ def test_config_says_how_a_setting_is_changed(
     [
         (["--help"], "A streaming coding agent"),
         (["help"], "A streaming coding agent"),
-        (["exec", "--help"], "Work on one prompt"),
-        (["help", "exec"], "Work on one prompt"),
-        (["config", "--help"], "Say what a setting is"),
+        (["exec", "--help"], "Run one prompt"),
+        (["help", "exec"], "Run one prompt"),
+        (["config", "--help"], "Explain a setting"),
         (["mcp-server", "--help"], "Run an MCP server"),
         (["app-server", "--help"], "Serve programs that know"),
         (["acp", "--help"], "Be the agent of an editor"),
