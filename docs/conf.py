@@ -19,6 +19,9 @@ html_title = "codex_py"
 html_copy_source = False
 html_static_path = ["site"]
 html_css_files = ["site.css"]
+html_js_files = ["tables.js"]
+# An HTML element of the index shows them, which Sphinx does not look into.
+html_extra_path = ["demo-dark.svg", "demo-light.svg"]
 html_search_scorer = str(Path(__file__).parent / "scorer.js")
 myst_heading_anchors = 4
 # JSON of the examples is cut, and so is the output of programs.

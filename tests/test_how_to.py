@@ -222,8 +222,11 @@ def test_every_configuration_of_the_page_is_valid(
         assert done.returncode == 0, done.stderr
 
 
-def test_the_hook_refuses_a_push_and_nothing_else(tmp_path: Path, repo: Path) -> None:
-    page = DOCS / "how-to" / "write-hook.md"
+@pytest.mark.parametrize("name", ["hooks.md", "how-to/write-hook.md"])
+def test_the_hook_refuses_a_push_and_nothing_else(
+    tmp_path: Path, repo: Path, name: str
+) -> None:
+    page = DOCS / name
     command = "codex-py exec --json --dangerously-bypass-hook-trust -s workspace-write"
     prompts = ["Push the branch", "Improve the notes"]
     done = run([f"{command} '{each}'" for each in prompts], page, tmp_path, repo)
