@@ -99,8 +99,10 @@ def test_the_tutorial_fixes_a_failing_test(tmp_path: Path, project: Path) -> Non
         shell = ["bash", "-exc", script]
         with PtyProgram(shell, ROOT, variables, columns=100, rows=40) as terminal:
             terminal.wait_for("Do you trust", timeout_s=120)
+            terminal.wait_for_question("Do you trust")
             terminal.press("enter")
-            terminal.wait_for("Add a test for negative numbers")
+            terminal.wait_until(lambda: "Do you trust" not in terminal.text)
+            terminal.wait_for("? keys")
             terminal.type("/quit")
             terminal.press("enter")
             assert terminal.wait() == 0, "\n".join(terminal.scrollback)

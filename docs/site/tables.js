@@ -7,6 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const row of table.querySelectorAll("tbody tr")) {
       [...row.cells].forEach((cell, number) => {
         cell.dataset.column = columns[number];
+        cell.classList.toggle("blank", !cell.textContent.trim());
       });
     }
   }
