@@ -6,8 +6,9 @@ from typing import Any, Final, TypeAlias, cast
 from codex_py.config.declared.claimed import is_like_protecting
 from codex_py.config.declared.kinds import Secret, Variable
 from codex_py.config.declared.model import ModelProvider
-from codex_py.config.declared.section import REST, key_of
+from codex_py.config.declared.section import REST, key_of, keys_of, names_of
 from codex_py.config.declared.settings import Settings
+from codex_py.config.declared.tools import McpServer
 from codex_py.errors import nearest
 from codex_py.protocol.annotations import Kind, expected, form, kind_at, known_names
 from codex_py.protocol.checked import Mistake, read
@@ -23,6 +24,16 @@ _RENAMED: Final = {
     "preferred_auth_method": "forced_login_method",
 }
 """Keys of older versions of Codex that have a successor."""
+_OTHER_NAMES: Final = {
+    "approval": "approval_policy",
+    "approvals": "approval_policy",
+    "approval_mode": "approval_policy",
+    "mcp": "mcp_servers",
+    "sandbox": "sandbox_mode",
+}
+"""Names that users expect for keys of the top level, and that are not similar enough."""
+_ADDRESS_NAMES: Final = {"url", "api_base", "endpoint"}
+"""Other names for `base_url` of a provider."""
 _KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret"}
 """Other names for `env_key` of a provider."""
 _NOT_SHOWN: Final = (Secret, Variable)
@@ -46,6 +57,9 @@ _PROTECTING_KEYS: Final = (
     "forced_login_method",
     "forced_chatgpt_workspace_id",
 )
+_SIMILAR: Final = 0.66
+"""The similarity from which a known key is suggested: `approvals_review`, but not `features` for
+`temperature`."""
 _LONGEST: Final = 30
 """The length, in characters, up to which a key can count as misspelt."""
 _MISSPELT: Final = 0.85
@@ -88,6 +102,11 @@ def _problem(mistake: Mistake) -> Problem:
     text = f"must be {expected(mistake.kind, 'a table')}"
     if mistake.kind not in _NOT_SHOWN:
         text += f", not {shown(mistake.value)}"
+    if len(mistake.path) > 1 and form(mistake.kind) == "fields":
+        *table, name = mistake.path
+        if name in known_names(mistake.kind):
+            place = dotted([*table, "NAME"])
+            text += f"; it belongs into a table with a name, such as `[{place}]`"
     return Problem(mistake.path, text)
 
 
@@ -96,6 +115,8 @@ def _is_instead_of_named_table(mistake: Mistake) -> bool:
 
     Its name is probably a misspelt key of the table around it.
     """
+    if not mistake.path or form(mistake.kind) != "fields":
+        return False
     *table, name = mistake.path
     around = kind_of(tuple(table))
     if around is None or form(around) != "fields":
@@ -163,6 +184,9 @@ def may_protect(key: KeyPath) -> bool:
     if known is not None:
         # The unknown key is inside of a known table.
         return key[0] in _PROTECTING_TABLES or getattr(known.kind, "protects", False)
+    meant = _OTHER_NAMES.get(key[0]) or _with_table(key[0])
+    if meant is not None and meant.partition(".")[0] in _PROTECTING_KEYS:
+        return True
     # Comparing takes time in proportion to the square of a key's length, and a file may have
     # thousands of keys.
     if len(key[0]) > _LONGEST:
@@ -177,8 +201,25 @@ def _is_setting(name: str) -> bool:
     return key_of(Settings, name) is not None
 
 
+def _with_table(name: str) -> str | None:
+    """The dotted key of a table that a key of the top level was meant as; None if several have one."""
+    found: list[str] = []
+    for each in keys_of(Settings):
+        is_table = form(each.kind) == "fields"
+        if is_table and name in names_of(each.kind):
+            found.append(f"{each.name}.{name}")
+    if len(found) == 1:
+        return found[0]
+    return None
+
+
 def remedy(key: KeyPath) -> str | None:
     """A clause that says what to do about an unknown key; None if no known key is similar."""
+    if len(key) == 1 and key[0].lower().endswith(("api_key", "apikey")):
+        return (
+            "keys do not belong into this file: run `codex-py login --with-api-key`, or set a"
+            " variable such as OPENAI_API_KEY"
+        )
     is_inside_table = len(key) > 1
     is_renamed = ".".join(key) in _RENAMED
     if is_inside_table and _is_setting(key[-1]) and not is_renamed:
@@ -198,19 +239,27 @@ def suggestion(key: KeyPath) -> str | None:
     table_kind = kind_of(tuple(table))
     if table_kind is ModelProvider and name.lower() in _KEY_NAMES:
         return ".".join((*table, "env_key"))
+    if table_kind is ModelProvider and name.lower() in _ADDRESS_NAMES:
+        return ".".join((*table, "base_url"))
+    if table_kind is McpServer and name == "cmd":
+        return ".".join((*table, "command"))
     if key[0] == "model_prices" and name[:1].isdigit():
         # TOML splits the name of a model at its dot.
         model = ".".join(key[1:])
         return dotted(("model_prices", model))
     if not table and key_of(ModelProvider, name) is not None:
         return f"model_providers.NAME.{name}"
+    if not table:
+        meant = _OTHER_NAMES.get(name) or _with_table(name)
+        if meant is not None:
+            return meant
     if _is_setting(name):
         # A key of the top level that was written below the header of a table.
         return name
     names = [*known_names(table_kind)]
     if not table:
         names += installed_names(TABLES)
-    near = nearest(name, names)
+    near = nearest(name, names, alike=_SIMILAR)
     if near is None:
         return None
     return ".".join((*table, near))

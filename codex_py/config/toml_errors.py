@@ -19,6 +19,8 @@ _WORDS: Final = {
 }
 """Values of other languages, with the TOML values that they mean; None: TOML has no such value."""
 _CURLY_QUOTES: Final = ("\u201c", "\u201d", "\u2018", "\u2019", "\u00ab")
+_NOT_CLOSED: Final = {'Expected "\'"', "Unterminated string"}
+_NO_EQUALS_SIGN: Final = "Expected '=' after a key in a key/value pair"
 
 
 def explained(
@@ -37,6 +39,12 @@ def explained(
     row = rows[min(line, len(rows)) - 1]
     if message == "Illegal character '\\n'":
         return "the quote is not closed on this line"
+    if message in _NOT_CLOSED:
+        return "a quote is not closed"
+    if message == "Invalid statement" and row.lstrip().startswith("{"):
+        return "this is JSON; in TOML, each line is `KEY = VALUE`"
+    if message == _NO_EQUALS_SIGN and row[column - 1 :].startswith(":"):
+        return "a key and its value have `=` between them, not `:`"
     if message == "Cannot overwrite a value" or message.startswith("Cannot declare"):
         return _conflict("\n".join(rows[: line - 1]), row) or message
     if message == "Invalid value":

@@ -2,7 +2,15 @@ from typing import Any, get_args
 
 import pytest
 
-from codex_py.config.check import Problem, dotted, kind_of, problems, suggestion
+from codex_py.config.check import (
+    Problem,
+    dotted,
+    kind_of,
+    may_protect,
+    problems,
+    remedy,
+    suggestion,
+)
 from codex_py.config.declared.kinds import Secret
 
 
@@ -110,6 +118,50 @@ def test_suggestions_are_close_names_of_the_same_table_or_successors():
     assert suggestion(("include_plan_tool",)) == "tools.update_plan.enabled"
     assert suggestion(("tui", "model")) == "model"
     assert suggestion(("zzz",)) is None
+
+
+@pytest.mark.parametrize("name", ["temperature", "editor", "color", "timeout", "top_p"])
+def test_an_unknown_key_that_only_shares_letters_gets_no_suggestion(name: str):
+    assert suggestion((name,)) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sandbox",
+        "approval",
+        "approvals",
+        "approval_mode",
+        "max_cost",
+        "secrets",
+        "deny",
+    ],
+)
+def test_another_name_for_a_protection_is_not_ignored(name: str):
+    assert may_protect((name,))
+
+
+@pytest.mark.parametrize("name", ["theme", "notifications", "temperature", "default"])
+def test_a_key_that_protects_nothing_is_ignored(name: str):
+    assert not may_protect((name,))
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "api_key", "anthropic_api_key"])
+def test_a_key_of_a_provider_is_no_setting(name: str):
+    assert remedy((name,)) == (
+        "keys do not belong into this file: run `codex-py login --with-api-key`, or set a"
+        " variable such as OPENAI_API_KEY"
+    )
+
+
+def test_a_key_of_a_named_table_is_told_to_need_the_name():
+    assert problems({"mcp_servers": {"command": "npx"}}) == [
+        Problem(
+            ("mcp_servers", "command"),
+            'must be a table, not `"npx"`; it belongs into a table with a name, such as'
+            " `[mcp_servers.NAME]`",
+        )
+    ]
 
 
 def test_kinds_are_found_below_free_names():
@@ -222,6 +274,16 @@ def test_a_text_that_is_no_name_of_a_variable_is_not_shown(
         (("model_providers", "m", "apikey"), "model_providers.m.env_key"),
         (("model_prices", "gpt-5", "5"), 'model_prices."gpt-5.5"'),
         (("stream_idle_timeout_ms",), "model_providers.NAME.stream_idle_timeout_ms"),
+        (("model_providers", "m", "url"), "model_providers.m.base_url"),
+        (("model_providers", "m", "api_base"), "model_providers.m.base_url"),
+        (("mcp_servers", "a", "cmd"), "mcp_servers.a.command"),
+        (("theme",), "tui.theme"),
+        (("notifications",), "tui.notifications"),
+        (("max_cost",), "budget.max_cost"),
+        (("secrets",), "protection.secrets"),
+        (("network_access",), "sandbox_workspace_write.network_access"),
+        (("mcp",), "mcp_servers"),
+        (("approval",), "approval_policy"),
     ],
 )
 def test_keys_that_belong_elsewhere_are_suggested(

@@ -43,6 +43,14 @@ from codex_py.errors import ConfigError
         ),
         ('a = "x\nb = 1\n', 1, "the quote is not closed on this line"),
         ("a = \n", 1, "Invalid value"),
+        ("a = 'x\n", 2, "a quote is not closed"),
+        ('a = "x', 1, "a quote is not closed"),
+        ("model: gpt-5.5\n", 1, "a key and its value have `=` between them, not `:`"),
+        (
+            '{"model": "gpt-5.5"}\n',
+            1,
+            "this is JSON; in TOML, each line is `KEY = VALUE`",
+        ),
         ("a b = 1\n", 1, "Expected '=' after a key in a key/value pair"),
     ],
 )
