@@ -20,6 +20,7 @@ from codex_py.errors import CodexError, nearest
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.added import AddedCommands
+from codex_py.frontends.tui.commands.elsewhere import ELSEWHERE
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
@@ -219,8 +220,11 @@ class SessionHalf:
             self._conversation.send(submission)
             return
         # The line is not put back: text that is typed next would be a part of it.
-        near = nearest(name, [*self._by_name, *slash_command_names()])
-        meant = f" Did you mean /{near}?" if near else ""
+        meant = ""
+        if name in ELSEWHERE:
+            meant = f" {ELSEWHERE[name]}"
+        elif near := nearest(name, [*self._by_name, *slash_command_names()]):
+            meant = f" Did you mean /{near}?"
         back = self._ui.keymap.named(" ({editor.move_up} brings it back)")
         self._ui.hints.show(printable(f"no command /{name}.{meant}{back}"))
 

@@ -8,6 +8,8 @@ import re
 import pytest
 from prompt_toolkit.layout import Window
 
+from codex_py.cli.commands import find_command
+from codex_py.frontends.tui.commands.elsewhere import ELSEWHERE
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.page import Page
@@ -153,6 +155,30 @@ def test_text_after_an_unknown_command_is_not_part_of_its_name(start: Start) -> 
         program.type("hello\r")
         program.wait_for("Hello you.")
         assert server.requests[-1].body["input"][-1]["content"][0]["text"] == "hello"
+
+
+def test_a_command_of_another_agent_is_answered_with_what_does_the_same(
+    start: Start,
+) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/usage\r")
+        program.wait_for("no command /usage. Use /cost. (Up brings it back)")
+
+
+def test_advice_for_slash_commands_names_only_what_there_is(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, columns=100, rows=80)
+        program.wait_for(IDLE)
+        program.type("/help\r")
+        program.wait_for("/quit")
+        listed = set(re.findall(r"(?<![\w`])/([a-z-]+)", program.text))
+    assert listed.isdisjoint(ELSEWHERE)
+    for advice in ELSEWHERE.values():
+        assert set(re.findall(r"(?<![\w`])/([a-z-]+)", advice)) <= listed | {"editors"}
+        for command in re.findall(r"`codex-py ([a-z]+)", advice):
+            assert find_command(command), command
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
