@@ -26,6 +26,11 @@ from codex_py.errors import ConfigError
 _OTHER_HOOKS: Final = (
     "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
 )
+_DEPENDENT_DEFAULTS: Final = {
+    "sandbox_mode": '"read-only"; in a trusted project "workspace-write"',
+    "approval_policy": '"on-request"; for `exec` "never"',
+}
+"""Defaults that are not in `Settings`, because they depend on trust or on the command."""
 
 
 def explain(
@@ -77,6 +82,9 @@ def _explained(
 def _explained_default(path: KeyPath) -> str:
     """Show the defaults at and below a key that no layer sets."""
     name = dotted(path)
+    if name in _DEPENDENT_DEFAULTS:
+        value = _DEPENDENT_DEFAULTS[name]
+        return f"{name} = {value}\n  the default; it is set nowhere"
     unset = [
         f"{each} = {_shown(value, path)}\n  the default; it is set nowhere"
         for each, value in defaults(Settings)

@@ -96,6 +96,17 @@ def test_an_unset_key_has_its_default(place: Place):
         assert place.explain(key) == f"{key} is set nowhere and has no default"
 
 
+def test_a_default_that_depends_on_trust_or_on_the_command_is_told(place: Place):
+    assert place.explain("sandbox_mode") == (
+        'sandbox_mode = "read-only"; in a trusted project "workspace-write"\n'
+        "  the default; it is set nowhere"
+    )
+    assert place.explain("approval_policy") == (
+        'approval_policy = "on-request"; for `exec` "never"\n'
+        "  the default; it is set nowhere"
+    )
+
+
 def test_an_unknown_key_gets_a_suggestion(place: Place):
     with pytest.raises(ConfigError) as raised:
         place.explain("modle")
