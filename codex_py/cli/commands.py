@@ -174,6 +174,7 @@ ELSEWHERE: Mapping[str, str] = {
     "settings": "Use `codex-py config explain KEY`.",
     "stats": "Use `codex-py cost`.",
     "status": "Use `codex-py doctor`; in the terminal, `/status`.",
+    "update": _UPDATES,
     "upgrade": _UPDATES,
     "usage": "Use `codex-py cost`.",
     "version": "Use `codex-py --version`.",

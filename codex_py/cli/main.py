@@ -108,6 +108,8 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     word, rest = _split(argv)
     if word in OF_CODEX:
         # Say so before its options are read, most of which are unknown here.
+        if word in ELSEWHERE:
+            raise UsageError(f"there is no command {word!r}. {ELSEWHERE[word]}")
         raise not_there_yet(word)
     command = find_command(word)
     if command is not None and command.own_options:

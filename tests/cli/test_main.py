@@ -141,6 +141,11 @@ def test_nothing_is_imported_from_the_working_directory(
             )
             for word in ("cloud", "man", "import")
         ),
+        (
+            ["update", "--all"],
+            2,
+            "Error: there is no command 'update'. Update codex-py in the way in which you installed it.\n",
+        ),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
         (
             ["-m", "x", "apply", "a.patch"],
