@@ -4,14 +4,23 @@ LIGHT: a caller with a pydantic model has already imported pydantic.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeGuard, cast
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple, cast
 
 from codex_py.protocol.bugs import text_of
 from codex_py.protocol.calls import shortened
 
 _MAX_REASON_CHARACTERS = 300
+_MAX_NAME_CHARACTERS = 100
 _FIELD = "response"
 """The field with an answer that is no JSON object, which strict mode demands."""
+_FUNCTIONS = (FunctionType, MethodType, partial)
+"""pydantic would call these with the answer."""
+
+
+class WrongAnswer(ValueError):
+    """An answer does not fit its type; the text is a sentence that says why."""
 
 
 class ModelSchema(dict[str, Any]):
@@ -27,27 +36,35 @@ class ModelSchema(dict[str, Any]):
         Raises:
             TypeError: it can make none.
         """
+        if isinstance(given, (str, dict, *_FUNCTIONS)):
+            # pydantic would evaluate a text, and take a dict for a schema of its own.
+            raise TypeError(f"`output_type` must be a type, not {given!r}")
         self._reader = _reader_of(given)
-        super().__init__(_strict(_without_root_reference(self._reader.schema)))
+        super().__init__(self._reader.schema)
 
     def parsed(self, text: str) -> Any:
         """Return an answer as a value of the type.
 
-        Raises what pydantic and the validators raise if it does not fit.
-        """
-        return self._reader.parsed(text)
-
-    def violation(self, text: str) -> str | None:
-        """Say in a sentence how an answer violates the type; None if it does not.
-
         A validator that fails on the answer refuses it too: pydantic passes on exceptions other
         than `ValueError` and `AssertionError`.
+
+        Raises:
+            WrongAnswer: it does not fit.
         """
         try:
-            self._reader.parsed(text)
-        except Exception as error:  # noqa: BLE001 - the validators are the caller's
+            return self._reader.parsed(text)
+        except Exception as error:
             reason = shortened(_reasons(error), _MAX_REASON_CHARACTERS)
-            return f"the final answer does not satisfy {self._reader.name}: {reason}"
+            raise WrongAnswer(
+                f"the final answer does not satisfy {self._reader.name}: {reason}"
+            ) from error
+
+    def violation(self, text: str) -> str | None:
+        """Say in a sentence how an answer violates the type; None if it does not."""
+        try:
+            self.parsed(text)
+        except WrongAnswer as error:
+            return str(error)
         return None
 
 
@@ -60,35 +77,39 @@ class _Reader(NamedTuple):
 
 
 def _reader_of(given: object) -> _Reader:
-    if _is_model(given):
-        return _Reader(
-            given.__name__,
-            cast("Any", given).model_json_schema(),
-            cast("Any", given).model_validate_json,
-        )
-    if isinstance(given, str | dict):
-        # pydantic would evaluate a text, and take a dict for a schema of its own.
-        raise TypeError(f"`output_type` must be a type, not {given!r}")
     import pydantic  # 60 ms
 
-    name = given.__name__ if isinstance(given, type) else str(given)
+    name = _name_of(given)
     try:
         adapter: Any = pydantic.TypeAdapter(cast("Any", given))
-        schema: dict[str, Any] = adapter.json_schema()
-        if _without_root_reference(schema).get("type") == "object":
+        if adapter.core_schema["type"] == "generator":
+            raise TypeError("its items are checked too late; use `list`")
+        schema = _strict(_without_root_reference(adapter.json_schema()))
+        if schema.get("type") == "object":
             return _Reader(name, schema, adapter.validate_json)
         fields: dict[str, Any] = {_FIELD: (given, ...)}
         wrapper = pydantic.create_model("Answer", **fields)
-    except (pydantic.PydanticUserError, NameError) as error:
-        reason = str(error).partition("\n")[0]
+        schema = _strict(wrapper.model_json_schema())
+    except Exception as error:
+        # A type may have methods that make its schema, and these may raise anything.
+        reason = text_of(error).partition("\n")[0]
         raise TypeError(
-            f"`output_type` must be a type that pydantic knows, not {given!r}: {reason}"
+            f"`output_type` must be a type that pydantic knows, not {name}: {reason}"
         ) from error
 
     def unwrapped(text: str) -> Any:
         return getattr(wrapper.model_validate_json(text), _FIELD)
 
-    return _Reader(name, wrapper.model_json_schema(), unwrapped)
+    return _Reader(name, schema, unwrapped)
+
+
+def _name_of(given: object) -> str:
+    """The name of a type, or its text, which is cut off if it is long."""
+    try:
+        name = given.__name__ if isinstance(given, type) else str(given)
+    except Exception:  # noqa: BLE001 - the methods may be foreign, and the type nested too deeply
+        name = type(given).__name__
+    return shortened(name, _MAX_NAME_CHARACTERS)
 
 
 def _without_root_reference(schema: dict[str, Any]) -> dict[str, Any]:
@@ -121,10 +142,6 @@ def _reason(detail: dict[str, Any]) -> str:
     return f"at {place or '$'}: {detail['msg']}"
 
 
-def _is_model(given: object) -> TypeGuard[type]:
-    return isinstance(given, type) and hasattr(given, "model_validate_json")
-
-
 def _strict(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_strict(each) for each in cast("list[Any]", schema)]
@@ -138,7 +155,10 @@ def _strict(schema: Any) -> Any:
     for key, value in fields.items():
         if key in {"properties", "$defs"}:
             strict[key] = {name: _strict(each) for name, each in value.items()}
-        elif key != "default":
+        elif key == "oneOf":
+            # Strict mode has `anyOf` alone. The variants of a tagged union exclude each other.
+            strict["anyOf"] = _strict(value)
+        elif key not in {"default", "discriminator"}:
             strict[key] = _strict(value)
     if "properties" in strict:
         strict["required"] = list(strict["properties"])

@@ -37,7 +37,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.output_model import ModelSchema
+from codex_py.protocol.output_model import ModelSchema, WrongAnswer
 from codex_py.protocol.prompts import is_summary, user_prompt
 from codex_py.protocol.stream import Usage
 
@@ -390,10 +390,12 @@ def _typed_output(text: str, output_type: ModelSchema | None) -> Any:
     """
     if output_type is None:
         return text
-    wrong = output_type.violation(text)
-    if wrong is not None:
-        raise CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
-    return output_type.parsed(text)
+    try:
+        return output_type.parsed(text)
+    except WrongAnswer as error:
+        raise CodexError(
+            str(error), code="schema", exit_code=ExitCode.SCHEMA
+        ) from error
 
 
 def _is_context(item: EncodedItem) -> bool:

@@ -15,15 +15,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, assert_type
+from typing import Annotated, Any, Literal, assert_type
 
 import jsonschema
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, RootModel, field_validator
 from typing_extensions import TypedDict  # pydantic wants it before Python 3.12
 
 from codex_py import (
@@ -277,6 +278,21 @@ class Place:
     height: int = 0
 
 
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+AnyPet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
 class Titled(TypedDict):
     title: str
 
@@ -298,6 +314,8 @@ class Tree(BaseModel):
         (Place, '{"name": "x", "height": 1}', Place("x", 1)),
         (Titled, '{"title": "x"}', {"title": "x"}),
         (dict[str, int], '{"x": 1}', {"x": 1}),
+        (Numbers, '{"response": [1, 2]}', Numbers([1, 2])),
+        (AnyPet, '{"response": {"kind": "dog"}}', Dog(kind="dog")),
         (
             Tree,
             '{"name": "a", "parts": [{"name": "b", "parts": []}]}',
@@ -312,6 +330,7 @@ def test_an_answer_may_be_of_any_type_that_pydantic_knows(
     assert Agent(model).run_sync("go", output_type=kind).output == value
     schema = model.requests[0].body["text"]["format"]["schema"]
     assert schema["type"] == "object"
+    assert "oneOf" not in json.dumps(schema)
     if "properties" in schema:
         assert schema["required"] == list(schema["properties"])
         assert schema["additionalProperties"] is False
@@ -332,12 +351,91 @@ def test_type_checkers_know_the_type_of_an_answer() -> None:
     assert assert_type(letter.output, Literal["a", "b"]) == "b"
 
 
-@pytest.mark.parametrize("kind", ["Rating", 5, {"type": "x"}, object(), socket.socket])
+class WithFunction(BaseModel):
+    function: Callable[[], int]
+
+
+class Unfinished(BaseModel):
+    field: "NotThere"  # pyright: ignore[reportUndefinedVariable] # noqa: F821
+
+
+class Raising:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise OSError("no schema today")
+
+
+def nested(depth: int) -> Any:
+    kind: Any = int
+    for _ in range(depth):
+        kind = list[kind]
+    return kind
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "Rating",
+        5,
+        {"type": "x"},
+        object(),
+        socket.socket,
+        len,
+        nested,
+        partial(int, "1"),
+        WithFunction,
+        Unfinished,
+        Raising,
+        Iterator[int],
+        Iterable[int],
+        nested(3000),
+        Annotated[str, Field(pattern="(")],
+        Annotated[int | str, Field(discriminator="kind")],
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
 def test_an_output_type_that_pydantic_does_not_know_is_refused_at_once(
     kind: Any,
 ) -> None:
-    with pytest.raises(TypeError, match="`output_type` must be a type"):
+    with pytest.raises(TypeError, match="`output_type` must be a type") as caught:
         Agent(FakeModel(), output_type=kind)
+    assert len(str(caught.value)) < 500
+
+
+def test_the_name_of_a_type_in_an_error_is_bounded() -> None:
+    words = tuple(f"word {number}" for number in range(1000))
+    kind: Any = Literal[words]
+    agent = Agent(FakeModel("x", "x"), output_type=kind)
+    with pytest.raises(CodexError, match="does not satisfy") as caught:
+        agent.run_sync("go")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("right", [1, 2])
+def test_a_validator_that_changes_its_mind_refuses_the_answer_as_any_other(
+    right: int,
+) -> None:
+    """An answer is checked before the turn ends, and once more for its value."""
+    calls: list[int] = []
+
+    class Fickle(BaseModel):
+        stars: int
+
+        @field_validator("stars")
+        @classmethod
+        def _check(cls, stars: int) -> int:
+            calls.append(stars)
+            if len(calls) > right:
+                raise ValueError("too often")
+            return stars
+
+    agent = Agent(FakeModel('{"stars": 6}'), output_type=Fickle)
+    if right == 2:
+        assert agent.run_sync("go").output == Fickle.model_construct(stars=6)
+        return
+    with pytest.raises(CodexError, match="too often") as caught:
+        agent.run_sync("go")
+    assert caught.value.code == "schema"
 
 
 def test_a_turn_that_fails_raises_with_what_it_had_brought() -> None:
