@@ -183,9 +183,9 @@ def test_config_says_how_a_setting_is_changed(
         (["exec", "--help"], "Run one prompt"),
         (["help", "exec"], "Run one prompt"),
         (["config", "--help"], "Explain a setting"),
-        (["mcp-server", "--help"], "Run an MCP server"),
-        (["app-server", "--help"], "Serve programs that know"),
-        (["acp", "--help"], "Be the agent of an editor"),
+        (["mcp-server", "--help"], "Run as an MCP server"),
+        (["app-server", "--help"], "Run as a Codex app server"),
+        (["acp", "--help"], "Run as the agent of an editor"),
     ],
 )
 def test_help_goes_to_standard_output(
