@@ -17,6 +17,7 @@ autodoc_typehints_format = "short"
 html_theme = "furo"
 html_title = "codex_py"
 html_copy_source = False
+html_show_copyright = False
 html_static_path = ["site"]
 html_css_files = ["site.css"]
 html_js_files = ["tables.js"]

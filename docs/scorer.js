@@ -30,7 +30,7 @@ var Scorer = {
     const words = stemsOf(title);
     const match = shareOf(query, words);
     if (kind === "object" || (LAST_PAGES.has(page) && match < 1)) return score - 100;
-    const isAnswer = page.startsWith("how-to/") || page === "updating";
+    const isAnswer = /^(how-to\/(?!index$)|updating$)/.test(page);
     const isWholeTitle = match === 1 && shareOf(words, query) === 1;
     return score + (anchor ? 45 : 60) * match + (isAnswer ? 20 : 0) + (isWholeTitle ? 30 : 0);
   },

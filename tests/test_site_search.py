@@ -28,11 +28,14 @@ QUESTIONS: Final = {
         "pip install network access",
         "whitelist a domain",
         "enable network",
+        "npm install fails network",
+        "curl blocked",
     ),
     "how-to/api-key": (
         "api key",
         "where is the api key stored",
         "set OPENAI_API_KEY",
+        "OPENAI_API_KEY",
         "log out and remove the api key",
     ),
     "how-to/approvals": (
@@ -81,6 +84,8 @@ QUESTIONS: Final = {
         "limit spending",
         "maximum budget in dollars",
         "limit the number of tokens",
+        "budget",
+        "stop after 10 minutes",
     ),
     "how-to/editor": (
         "vs code",
@@ -142,6 +147,8 @@ QUESTIONS: Final = {
         "lm studio",
         "run offline",
         "llama.cpp",
+        "self hosted llm",
+        "run without internet",
     ),
     "how-to/plan": (
         "plan mode",
@@ -169,12 +176,15 @@ QUESTIONS: Final = {
         "self-signed certificate",
         "custom ca certificate",
         "tls",
+        "SSL certificate verify failed",
     ),
     "how-to/reasoning-effort": (
         "reasoning effort",
         "set reasoning effort",
         "thinking level",
         "xhigh",
+        "think harder",
+        "model_reasoning_effort",
     ),
     "how-to/resume": (
         "resume last session",
@@ -208,6 +218,7 @@ QUESTIONS: Final = {
         "sign in with chatgpt",
         "chatgpt plan",
         "login without a browser",
+        "login",
         "device code login",
     ),
     "how-to/slash-command": (
@@ -256,6 +267,7 @@ QUESTIONS: Final = {
         "git worktree",
         "work in a separate worktree",
         "several agents in parallel",
+        "run multiple agents",
     ),
     "how-to/write-hook": (
         "write a hook",
