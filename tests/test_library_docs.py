@@ -1,6 +1,7 @@
 """The programs of the library's documents and of `examples` run from an installed wheel, against a scripted model.
 
-`LIBRARY_PEERS` names a Python with the packages `openai-agents` and `claude-agent-sdk`, whose programs then run too.
+`LIBRARY_PEERS` names a Python with the packages `openai-agents`, `claude-agent-sdk` and `pydantic-ai-slim[openai]`,
+whose programs then run too.
 """
 
 import json
@@ -26,6 +27,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from codex_py.testing.events import Event
 from tests.app.agent.test_agent import PNG
 from tests.support.server import ScriptedServer
 from tests.test_packaging import built
@@ -47,6 +49,7 @@ LIBRARIES = {
     "codex_py": sys.executable,
     "openai-agents": PEERS,
     "claude-agent-sdk": PEERS,
+    "pydantic-ai": PEERS,
 }
 TASKS: list[tuple[str, str, str]] = [
     (task, library, program)
@@ -80,6 +83,11 @@ ANSWERS = {
     "Count the lines of notes.txt": "It has 3 lines.",
     "Rate this repo": '{"stars": 4, "reason": "Small and clear."}',
     "Rate it": '{"stars": 5}',
+    "Which lines are too long": '{"response": [3, 8]}',
+    "Find the worst bug": '{"file": "a.py", "line": 3}',
+    "How large is it": '{"files": 2, "lines": 90}',
+    "Is it a bug": '{"response": "bug"}',
+    "Find a bug in docs": '{"response": null}',
     "How many bolts": "There are 7.",
     "Pay the invoice": "Paid.",
     "ask Eve first": "I will ask Eve.",
@@ -106,18 +114,29 @@ def answer(request: RecordedRequest) -> Any:
         name, arguments = CALLS[prompt]
         # With the SDK of Claude, functions are on a server.
         name = f"mcp__parts__{name}" if "messages" in request.body else name
-    elif (
-        "StructuredOutput" in json.dumps(request.body.get("tools", ""))
-        and not has_output
-    ):
-        name, arguments = "StructuredOutput", json.loads(ANSWERS[prompt])
+    elif not has_output and (answer_tool := tool_for_answers(request)):
+        name, arguments = answer_tool, json.loads(ANSWERS[prompt])
     else:
-        return [ev_created(), *ev_message(ANSWERS[prompt], pieces=3), ev_completed()]
+        return [ev_created(), *ev_message(ANSWERS[prompt], pieces=3), completed()]
     return [
         ev_created(),
         *ev_function_call(f"call_{len(told)}", name, arguments),
-        ev_completed(),
+        completed(),
     ]
+
+
+def tool_for_answers(request: RecordedRequest) -> str | None:
+    """The tool by which a library of others wants a typed answer; None if it wants a text."""
+    offered = json.dumps(request.body.get("tools", ""))
+    for name in ("StructuredOutput", "final_result"):
+        if name in offered:
+            return name
+    return None
+
+
+def completed() -> Event:
+    """The end of a response, with the list of items that pydantic-ai reads."""
+    return ev_completed(output=[])
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +246,7 @@ def test_the_compared_programs_are_as_long_as_the_document_says() -> None:
         for _, _, each in TASKS
     ]
     rows = re.findall(
-        r"^\| [a-z ]+ \| (\d+) \| (\d+) \| (\d+) \|$", LIBRARY, re.MULTILINE
+        r"^\| [a-z ]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", LIBRARY, re.MULTILINE
     )
     assert [int(count) for row in rows for count in row] == lines
     assert [library for _, library, _ in TASKS] == [*LIBRARIES] * 5
