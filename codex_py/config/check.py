@@ -24,18 +24,28 @@ _RENAMED: Final = {
     "preferred_auth_method": "forced_login_method",
 }
 """Keys of older versions of Codex that have a successor."""
-_OTHER_NAMES: Final = {
-    "approval": "approval_policy",
-    "approvals": "approval_policy",
-    "approval_mode": "approval_policy",
-    "mcp": "mcp_servers",
-    "sandbox": "sandbox_mode",
+_OTHER_NAMES: Final[Mapping[Kind, Mapping[str, str]]] = {
+    Settings: {
+        "approval": "approval_policy",
+        "approvals": "approval_policy",
+        "approval_mode": "approval_policy",
+        "mcp": "mcp_servers",
+        "sandbox": "sandbox_mode",
+    },
+    ModelProvider: {
+        "api_base": "base_url",
+        "endpoint": "base_url",
+        "url": "base_url",
+        "api_key": "env_key",
+        "api_key_env": "env_key",
+        "apikey": "env_key",
+        "key": "env_key",
+        "secret": "env_key",
+        "token": "env_key",
+    },
+    McpServer: {"cmd": "command"},
 }
-"""Names that users expect for keys of the top level, and that are not similar enough."""
-_ADDRESS_NAMES: Final = {"url", "api_base", "endpoint"}
-"""Other names for `base_url` of a provider."""
-_KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret"}
-"""Other names for `env_key` of a provider."""
+"""Names that users expect for the keys of a table, and that are not similar enough."""
 _NOT_SHOWN: Final = (Secret, Variable)
 _PROTECTING_TABLES: Final = (
     "protection",
@@ -184,7 +194,7 @@ def may_protect(key: KeyPath) -> bool:
     if known is not None:
         # The unknown key is inside of a known table.
         return key[0] in _PROTECTING_TABLES or getattr(known.kind, "protects", False)
-    meant = _OTHER_NAMES.get(key[0]) or _with_table(key[0])
+    meant = _OTHER_NAMES[Settings].get(key[0]) or _with_table(key[0])
     if meant is not None and meant.partition(".")[0] in _PROTECTING_KEYS:
         return True
     # Comparing takes time in proportion to the square of a key's length, and a file may have
@@ -237,12 +247,9 @@ def suggestion(key: KeyPath) -> str | None:
         return successor
     *table, name = key
     table_kind = kind_of(tuple(table))
-    if table_kind is ModelProvider and name.lower() in _KEY_NAMES:
-        return ".".join((*table, "env_key"))
-    if table_kind is ModelProvider and name.lower() in _ADDRESS_NAMES:
-        return ".".join((*table, "base_url"))
-    if table_kind is McpServer and name == "cmd":
-        return ".".join((*table, "command"))
+    meant = _OTHER_NAMES.get(table_kind, {}).get(name.lower())
+    if meant is not None:
+        return ".".join((*table, meant))
     if key[0] == "model_prices" and name[:1].isdigit():
         # TOML splits the name of a model at its dot.
         model = ".".join(key[1:])
@@ -250,7 +257,7 @@ def suggestion(key: KeyPath) -> str | None:
     if not table and key_of(ModelProvider, name) is not None:
         return f"model_providers.NAME.{name}"
     if not table:
-        meant = _OTHER_NAMES.get(name) or _with_table(name)
+        meant = _with_table(name)
         if meant is not None:
             return meant
     if _is_setting(name):
