@@ -108,9 +108,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     word, rest = _split(argv)
     if word in OF_CODEX:
         # Say so before its options are read, most of which are unknown here.
-        if word in ELSEWHERE:
-            raise UsageError(f"there is no command {word!r}. {ELSEWHERE[word]}")
-        raise not_there_yet(word)
+        raise _missing_command(word)
     command = find_command(word)
     if command is not None and command.own_options:
         member = ""
@@ -182,6 +180,13 @@ def _session_target(words: Sequence[str], literal_words: Sequence[str]) -> str:
     return command.target()
 
 
+def _missing_command(word: str) -> UsageError:
+    """The error for a command that Codex or another agent has."""
+    if word in ELSEWHERE:
+        return UsageError(f"there is no command {word!r}. {ELSEWHERE[word]}")
+    return not_there_yet(word)
+
+
 def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     """Refuse words that begin with no command, unless they may be a prompt."""
     if not words:
@@ -194,7 +199,7 @@ def _require_prompt(words: Sequence[str], literal_words: Sequence[str]) -> None:
     if len(words) > 1:
         as_prompt = f'As a prompt: codex-py "{word} …"'
     if word in ELSEWHERE:
-        raise UsageError(f"there is no command {word!r}. {ELSEWHERE[word]} {as_prompt}")
+        raise UsageError(f"{_missing_command(word)} {as_prompt}")
     commands = _package_commands()
     if len(words) > 1:
         raise commands.several_words(word)

@@ -221,9 +221,10 @@ class SessionHalf:
             return
         # The line is not put back: text that is typed next would be a part of it.
         meant = ""
+        near = nearest(name, [*self._by_name, *slash_command_names()])
         if name in ELSEWHERE:
             meant = f" {ELSEWHERE[name]}"
-        elif near := nearest(name, [*self._by_name, *slash_command_names()]):
+        elif near is not None:
             meant = f" Did you mean /{near}?"
         back = self._ui.keymap.named(" ({editor.move_up} brings it back)")
         self._ui.hints.show(printable(f"no command /{name}.{meant}{back}"))
