@@ -216,34 +216,48 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
         posix.symlink(target, f"/dev/{name}")
 
 
+def _cloned(paths: list[str]) -> dict[str, int]:
+    """Return a detached mount for each path that is still there."""
+    trees: dict[str, int] = {}
+    for path in paths:
+        try:
+            trees[path] = _clone(path, posix.O_NOFOLLOW)
+        except FileNotFoundError:
+            continue
+    return trees
+
+
+def _put_back(tree: int, path: str) -> None:
+    """Place a detached mount, unless its path was removed after it was cloned."""
+    try:
+        _place(tree, path)
+    except FileNotFoundError:
+        posix.close(tree)
+
+
+def _is_covered(path: str, hidden: list[str]) -> bool:
+    """True if a hidden folder, or the view's own `/dev`, is above a path, and has no such entry."""
+    unseen = ("/dev", *hidden)
+    return any(path.startswith(f"{folder}/") for folder in unseen)
+
+
 def _hide(hidden: list[str], opened: list[str]) -> None:
     """Cover hidden files with a device that cannot be opened, and folders with empty ones.
 
     Only root can list the empty ones. Opened paths below them are put back; a link stays a link,
     because what it leads to may be hidden. An opened path may have been removed meanwhile.
     """
-    trees: dict[str, int] = {}
-    for path in opened:
-        try:
-            trees[path] = _clone(path, posix.O_NOFOLLOW)
-        except FileNotFoundError:
-            continue
+    trees = _cloned(opened)
     posix.mkdir(_EMPTY, 0)
     outer_first = sorted((*hidden, *trees), key=lambda path: path.count("/"))
     for path in outer_first:
         if path in trees:
-            try:
-                _place(trees[path], path)
-            except FileNotFoundError:
-                # It was removed after it was cloned.
-                posix.close(trees[path])
+            _put_back(trees[path], path)
             continue
         try:
             mode = posix.stat(path).st_mode
         except FileNotFoundError:
-            # A hidden folder above it has no such entry, and neither has the own `/dev` of the view.
-            unseen = ("/dev", *hidden)
-            if not any(path.startswith(f"{folder}/") for folder in unseen):
+            if not _is_covered(path, hidden):
                 raise
             continue
         if not stat.S_ISDIR(mode):
